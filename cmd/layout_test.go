@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // layers are the packages of pkg/, the lowest first: each imports only from layers before its own. What is not
@@ -67,7 +69,7 @@ func TestImports(t *testing.T) {
 	for _, line := range lines {
 		words := strings.Fields(line)
 		pkg, imports := words[0], words[1:]
-		isCLI := pkg == "cuda-runpath/pkg/cli" || strings.HasPrefix(pkg, "cuda-runpath/pkg/cli/")
+		isCLI := strings.HasPrefix(pkg, "cuda-runpath/pkg/cli/")
 		for _, imported := range imports {
 			switch {
 			case strings.HasPrefix(imported, "github.com/urfave/"):
@@ -88,6 +90,44 @@ func TestImports(t *testing.T) {
 				t.Errorf("%s imports %s, which is not below it", pkg, imported)
 			case strings.HasPrefix(imported, "cuda-runpath/pkg/cli") && !isCLI:
 				t.Errorf("%s imports %s", pkg, imported)
+			}
+		}
+	}
+}
+
+// linked are the packages that a tool is made of; of autoPatchelf those beside what the editors are made of. Who reads a tool reads these.
+// cmd/runpath is everything, and hostDriver has no command of the others.
+var linked = []struct{ tools, packages string }{
+	{"stubReplace autoAddDriverRunpath addCudaCompatRunpath", "cli/editing cli/walk cli/flags cli/command cli/urfave " +
+		"edit normal loader ldcache files sysroot elfedit elfimage tree plainfile driver runpath resolution store remedy"},
+	{"autoPatchelf", "cli/autopatchelf fixup process scripts nixpkgs"},
+	{"noRunpathAmbiguity", "cli/ambiguity cli/findings cli/loading cli/walk cli/flags cli/command cli/urfave " +
+		"audit explain process scripts references gpucode nixpkgs host host/nixconf host/opened " +
+		"loader ldcache files sysroot elfimage tree plainfile driver runpath resolution store remedy"},
+}
+
+// A tool links what it does, and nothing else.
+func TestWhatToolsLink(t *testing.T) {
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skip("no go command here: ", err)
+	}
+	const ours = "cuda-runpath/pkg/"
+	for i, l := range linked {
+		may := strings.Fields(l.packages)
+		if l.tools == "autoPatchelf" { // which does what those do, in the same edit
+			may = append(may, strings.Fields(linked[i-1].packages)...)
+		}
+		slices.Sort(may)
+		for _, name := range strings.Fields(l.tools) {
+			var links []string
+			for _, pkg := range strings.Fields(tool(t, "go", "list", "-tags", shippedTags, "-deps", "./"+name)) {
+				if pkg, is := strings.CutPrefix(pkg, ours); is {
+					links = append(links, pkg)
+				}
+			}
+			slices.Sort(links)
+			if diff := cmp.Diff(may, links); diff != "" {
+				t.Errorf("%s links (+) and may link (-):\n%s", name, diff)
 			}
 		}
 	}

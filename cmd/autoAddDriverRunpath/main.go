@@ -2,8 +2,8 @@
 package main
 
 import (
-	"cuda-runpath/pkg/cli"
+	"cuda-runpath/pkg/cli/editing"
 	"cuda-runpath/pkg/cli/urfave"
 )
 
-func main() { urfave.Main(cli.AutoAddDriverRunpath.Command()) }
+func main() { urfave.Main(editing.AutoAddDriverRunpath.Command()) }

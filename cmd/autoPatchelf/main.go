@@ -3,8 +3,8 @@
 package main
 
 import (
-	"cuda-runpath/pkg/cli"
+	"cuda-runpath/pkg/cli/autopatchelf"
 	"cuda-runpath/pkg/cli/urfave"
 )
 
-func main() { urfave.Main(cli.AutoPatchelf()) }
+func main() { urfave.Main(autopatchelf.Command()) }

@@ -3,8 +3,8 @@
 package main
 
 import (
-	"cuda-runpath/pkg/cli"
+	"cuda-runpath/pkg/cli/ambiguity"
 	"cuda-runpath/pkg/cli/urfave"
 )
 
-func main() { urfave.Main(cli.NoRunpathAmbiguity()) }
+func main() { urfave.Main(ambiguity.Command()) }

@@ -3,8 +3,8 @@
 package main
 
 import (
-	"cuda-runpath/pkg/cli"
+	"cuda-runpath/pkg/cli/editing"
 	"cuda-runpath/pkg/cli/urfave"
 )
 
-func main() { urfave.Main(cli.StubReplace.Command()) }
+func main() { urfave.Main(editing.StubReplace.Command()) }

@@ -13,13 +13,14 @@ import (
 
 	"cuda-runpath/pkg/audit"
 	"cuda-runpath/pkg/cli/command"
+	"cuda-runpath/pkg/cli/flags"
 	"cuda-runpath/pkg/manifest"
 	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/tree"
 )
 
 // Command returns the command manifest.
-func Command(jobs, malformed *command.Flag) *command.Command {
+func Command() *command.Command {
 	return &command.Command{
 		Name:  "manifest",
 		Usage: "list what is in packages as JSON, or what differs between two",
@@ -38,7 +39,7 @@ hash in the store is no change, nor is a build ID. The exit status is 1 where th
 			{Name: "markdown", Usage: "with --diff: print Markdown, for a pull request"},
 			{Kind: command.String, Name: "html", Usage: "also write a page about the packages to `FILE`, - for stdout in place of the document"},
 			{Kind: command.String, Name: "closure", Usage: "the store knows of the packages what `FILE` says, in JSON: exportReferencesGraph, or nix path-info --json --recursive; without it nix-store is asked"},
-			command.RootFlag, malformed, command.JSONFlag, jobs,
+			command.RootFlag, flags.Malformed, command.JSONFlag, flags.Jobs,
 			command.VerboseFlag("with --diff: also files that are a little larger or smaller"), command.QuietFlag("with --diff: the summary only"),
 		},
 		Action: run,

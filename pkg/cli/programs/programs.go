@@ -6,8 +6,10 @@ import (
 	"path/filepath"
 	"slices"
 
-	"cuda-runpath/pkg/cli"
+	"cuda-runpath/pkg/cli/ambiguity"
+	"cuda-runpath/pkg/cli/autopatchelf"
 	"cuda-runpath/pkg/cli/command"
+	"cuda-runpath/pkg/cli/editing"
 	"cuda-runpath/pkg/cli/patchelf"
 )
 
@@ -22,18 +24,18 @@ type Program struct {
 	Run func(args []string, stdout, stderr io.Writer) int
 }
 
-// others are those that are not one of [cli.Tools]; the first answers to unknown names.
+// others are those that are not one of [editing.Tools]; the first answers to unknown names.
 var others = []Program{
-	{Name: "runpath", Command: cli.RunPath},
-	{Name: "noRunpathAmbiguity", Command: cli.NoRunpathAmbiguity},
-	{Name: "autoPatchelf", Command: cli.AutoPatchelf},
+	{Name: "runpath", Command: RunPath},
+	{Name: "noRunpathAmbiguity", Command: ambiguity.Command},
+	{Name: "autoPatchelf", Command: autopatchelf.Command},
 	{Name: "patchelf", Run: patchelf.Run},
 }
 
 // All returns all of them.
 func All() []Program {
 	all := slices.Clone(others)
-	for _, t := range cli.Tools() {
+	for _, t := range editing.Tools() {
 		all = append(all, Program{Name: t.Name, Command: t.Command})
 	}
 	return all

@@ -12,8 +12,8 @@ import (
 	"cuda-runpath/pkg/cli/urfave"
 )
 
-// manifestEntry is a tool in cmd/tools.json: what Nix and the hooks read of it.
-type manifestEntry struct {
+// toolEntry is a tool in cmd/tools.json: what Nix and the hooks read of it.
+type toolEntry struct {
 	Name string
 	// Install is false where the name is another program's, whose place it takes only
 	// where somebody asks for that.
@@ -21,13 +21,13 @@ type manifestEntry struct {
 	Hook    bool // hooks/NAME.bash runs it
 }
 
-func manifest(t *testing.T) []manifestEntry {
+func listedTools(t *testing.T) []toolEntry {
 	t.Helper()
 	text, err := os.ReadFile("../../../cmd/tools.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var entries []manifestEntry
+	var entries []toolEntry
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&entries); err != nil {
@@ -39,7 +39,7 @@ func manifest(t *testing.T) []manifestEntry {
 // A tool is one entry of the manifest. Nix makes its links from it, the hooks their
 // order; this is what keeps the Go side to it.
 func TestManifestIsWhatTheProgramIs(t *testing.T) {
-	entries := manifest(t)
+	entries := listedTools(t)
 	programs := map[string]Program{}
 	for _, p := range All() {
 		programs[p.Name] = p
@@ -75,9 +75,9 @@ func TestManifestOrderIsTheHooks(t *testing.T) {
 			tools = append(tools, name)
 		}
 	}
-	order := manifest(t)
-	order = slices.DeleteFunc(order, func(e manifestEntry) bool { return !e.Hook })
-	if !slices.EqualFunc(tools, order, func(name string, e manifestEntry) bool { return name == e.Name }) {
+	order := listedTools(t)
+	order = slices.DeleteFunc(order, func(e toolEntry) bool { return !e.Hook })
+	if !slices.EqualFunc(tools, order, func(name string, e toolEntry) bool { return name == e.Name }) {
 		t.Errorf("the hooks run %q, the manifest has %v", tools, order)
 	}
 }

@@ -1,0 +1,339 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/sirupsen/logrus"
+
+	"cuda-runpath/pkg/audit"
+	"cuda-runpath/pkg/cli/command"
+	"cuda-runpath/pkg/cli/findings"
+	"cuda-runpath/pkg/cli/flags"
+	"cuda-runpath/pkg/cli/gpus"
+	"cuda-runpath/pkg/cli/loading"
+	"cuda-runpath/pkg/cli/walk"
+	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/host"
+	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/scripts"
+	"cuda-runpath/pkg/tree"
+)
+
+// Command returns the command audit.
+func Command() *command.Command {
+	return &command.Command{
+		Name:   "audit",
+		Common: []string{"strict", "baseline", "sarif", "explain", "json", "verbose"},
+		Usage:  "report everything that is wrong with the run paths of files",
+		Examples: `runpath audit app
+runpath audit --sarif findings.sarif --baseline accepted app`,
+		ArgsUsage:   "PATH...",
+		Description: "A PATH is a file, a directory or a store path.",
+		Flags: append(append([]*command.Flag{
+			{Name: "closure", Usage: "the PATHs are in a Nix store: also examine all that they need (nix-store -qR)"},
+			{Kind: command.String, Name: "html", Usage: "write a page with a table of the findings and each file's libraries to `FILE`, - for stdout"},
+			{Kind: command.String, Name: "sarif", Usage: "write the findings as SARIF 2.1.0, for code scanning, to `FILE`, - for stdout"},
+			{Kind: command.String, Name: "baseline", Usage: "the findings in `FILE` are accepted"},
+			{Name: "update-baseline", Usage: "write all findings to the --baseline file, which accepts them"},
+			{Kind: command.List, Name: "ignore-finding", Words: kinds, Usage: "leave findings of the kind `ID` out (repeatable)"},
+			{Name: "list-findings", Usage: "list the kinds of findings, and examine nothing"},
+			{Kind: command.String, Name: "explain", Words: kinds, Usage: "say what the kind of finding `ID` is about, and examine nothing"},
+			findings.InPackage, command.RootFlag, findings.Ignore, flags.Strict, loading.AssumeDriver, loading.CPU, loading.ReadsNote, gpus.For,
+		}, flags.Search...), flags.Tree...),
+		Action: func(c *command.Line) error {
+			if c.Bool("list-findings") || c.IsSet("explain") {
+				return explainFindings(c)
+			}
+			s, err := walk.Start(c, findings.RootOr(c))
+			if err != nil {
+				return err
+			}
+			return s.OrStopped(auditPaths(s, c), func(why string) any { return &audit.Summary{Stopped: why} })
+		},
+	}
+}
+
+// kinds are the kinds of findings, for completion.
+func kinds() (words []command.Word) {
+	for _, r := range explain.Rules() {
+		words = append(words, command.Word{Word: r.ID, Means: r.Summary})
+	}
+	return words
+}
+
+// auditPaths carries out what a command line of audit asks for.
+func auditPaths(s *walk.Session, c *command.Line) error {
+	options, err := findings.Options(c)
+	if err != nil {
+		return err
+	}
+	if options.GPUs, err = gpus.Targets(s, c, gpus.General); err != nil {
+		return err
+	}
+	options.CompatVerdict = host.CompatJudge(c.String("root"), c.String("assume-driver"))
+	out := auditOutput{closure: c.Bool("closure"), rooted: c.String("root") != "", sarif: c.String("sarif"), html: c.String("html"), baseline: c.String("baseline"), ignore: c.StringSlice("ignore-finding")}
+	if out.accepted.Update = c.Bool("update-baseline"); out.accepted.Update && out.baseline == "" {
+		return command.Misuse("--update-baseline needs --baseline FILE")
+	}
+	if !out.rooted {
+		out.accepted.Dir = filepath.Dir(out.baseline)
+	}
+	for _, id := range out.ignore {
+		if !explain.Known(id) {
+			return command.Misusef("--ignore-finding %s: there is no such finding (--list-findings)", id)
+		}
+	}
+	for _, f := range out.files() {
+		if f.name == "-" && (s.JSON || s.Document) {
+			return command.Misuse("stdout takes one document: give all but one of them a FILE")
+		}
+		s.Document = s.Document || f.name == "-"
+		if st, err := os.Stat(f.name); err == nil && st.IsDir() {
+			return command.Misusef("%s is a directory: name a file in it, such as %s", f.name, filepath.Join(f.name, "audit"))
+		}
+	}
+	if options.Noted = c.Bool("closure"); options.Noted {
+		out.root = strings.TrimSuffix(c.String("root"), "/")
+		if out.roots, out.all, err = audit.Closure(out.root, s.Paths); err != nil {
+			return err
+		}
+		s.Paths = slices.Clone(out.all)
+	}
+	search, err := loading.Options(c)
+	if err != nil {
+		return err
+	}
+	search.Opened = true
+	if options.GPUs != nil {
+		search.Look = explain.Look
+	}
+	l, err := loader.New(search)
+	if err != nil {
+		return err
+	}
+	return runAudit(s, audit.New(l, options), findings.Rooted(c, l, s), out)
+}
+
+// explainFindings says what kinds of findings there are, or what one is about.
+func explainFindings(c *command.Line) error {
+	if len(c.Args) > 0 {
+		return command.Misusef("--list-findings and --explain examine nothing: %q", c.Arg(0))
+	}
+	rules := explain.Rules()
+	if id := c.String("explain"); c.IsSet("explain") {
+		i := slices.IndexFunc(rules, func(r explain.Rule) bool { return r.ID == id })
+		if i < 0 {
+			return command.Misusef("--explain %s: there is no such finding (--list-findings)", id)
+		}
+		_, err := fmt.Fprintf(c.Stdout, "%s (%s): %s\n%s\n", id, rules[i].Severity, rules[i].Summary, rules[i].Help)
+		return err
+	}
+	for _, r := range rules {
+		fmt.Fprintf(c.Stdout, "%-22s %-8s %s\n", r.ID, r.Severity, r.Summary)
+	}
+	return nil
+}
+
+// auditOutput says where the results go, beside the log.
+type auditOutput struct {
+	sarif, html string // files to write; "" for none
+	baseline    string // file of accepted findings; "" for none
+	accepted    audit.Baseline
+	ignore      []string // kinds of findings
+	closure     bool     // the paths are not those that were named
+	rooted      bool     // they are below another system's root
+	root        string   // the store's
+	roots, all  []string // where closure: the store paths that were named, and with what they need
+}
+
+// runAudit reports everything that is wrong with the run path of each file. It
+// returns command.ErrFailed where there is an error that the baseline does not have, or a
+// file could not be examined.
+func runAudit(s *walk.Session, a *audit.Auditor, in func(string) string, o auditOutput) error {
+	if err := o.read(); err != nil {
+		return err
+	}
+	var visited, known atomic.Int64
+	stop := s.Progress(func() string {
+		return fmt.Sprintf("%d files examined, %d findings", visited.Load(), known.Load())
+	})
+	found := &audited{paths: s.Paths}
+	sum := &found.summary
+	named := func(path string) bool { return !o.closure && slices.Contains(found.paths, path) }
+	var links []string
+	if !o.rooted {
+		links = audit.Farm(s.Paths)
+		s.Paths = slices.Concat(s.Paths, links)
+	}
+	whole := a.Begin()
+	pending := func(p *audit.Pending) *findings.Checked { return &findings.Checked{Pending: p} }
+	run := walk.Sweep[*findings.Checked]{
+		Options: tree.Options{FollowArguments: true},
+		Visit: func(f *tree.File) (*findings.Checked, bool) {
+			visited.Add(1)
+			if f.Err == nil && !f.ELF() {
+				text, lang, err := scripts.Read(f)
+				if err != nil {
+					return pending(audit.NewPending(audit.NewFailed(in(f.Path), err))), true
+				}
+				r := whole.Script(in(f.Path), f.Head(), text, lang)
+				if r == nil && named(f.Path) {
+					r = audit.NewSkipped(f.Path, string(elfimage.NotELF))
+				}
+				return pending(audit.NewPending(r)), r != nil
+			}
+			if f.Err == nil && f.SameAs != "" {
+				return pending(whole.TakeLink(in(f.Path), in(f.SameAs))), true
+			}
+			if r := findings.Unexamined(f, in); r != nil {
+				return pending(audit.NewPending(r)), true
+			}
+			return pending(whole.Take(in(f.Path), f.FD())), true
+		},
+		Together: func(all []*findings.Checked) ([]*findings.Checked, error) {
+			sum.Skipped = int(visited.Load()) - len(all)
+			var seen []*audit.Pending
+			// What the walk has opened is read by now, and so is not opened again.
+			tree.InOrder(s.Jobs, len(all), func(i int) bool {
+				if s.Context.Err() != nil {
+					return false
+				}
+				known.Add(int64(whole.Examine(all[i].Pending)))
+				return true
+			}, func(done bool) {
+				if done {
+					seen = append(seen, all[len(seen)].Pending)
+				}
+			})
+			stop()
+			if len(seen) < len(all) {
+				return all[:len(seen)], &tree.Stopped{Visited: len(seen), Cause: context.Cause(s.Context)}
+			}
+			seen = append(seen, whole.OtherWays(links, seen)...)
+			if !o.closure {
+				inside := make([]string, len(found.paths))
+				for i, p := range found.paths {
+					inside[i] = in(p)
+				}
+				seen = append(seen, whole.Unchecked(inside, seen)...)
+			}
+			for _, p := range seen[len(all):] {
+				all = append(all, pending(p))
+			}
+			return all, nil
+		},
+		Tell: func(c *findings.Checked) {
+			r := whole.Finish(c.Pending)
+			r.Ignore(o.ignore)
+			o.accepted.Accept(r)
+			sum.Count(r)
+			if *c = *findings.CheckedFile(r); c.Action == tree.Skipped && c.Level == 0 && named(r.Path) {
+				c.Level = logrus.InfoLevel
+			}
+			found.reports = append(found.reports, r)
+		},
+		End: func(all *walk.Summary, _ int) (any, string) {
+			sum.Stopped, sum.Gone = all.Stopped, o.accepted.Gone(o.ignore)
+			groups := audit.Groups(found.reports)
+			for _, g := range groups {
+				findings.Print(s, g.Names(), &g.Finding, findings.Fix(s, &g.Finding, g.Fix()))
+			}
+			if counts := audit.Counts(groups, s.Verbose); counts != "" && !s.Quiet {
+				s.Say("%s", counts)
+			}
+			if o.closure && sum.Stopped == "" {
+				var err error
+				if sum.KeptByNotes, err = audit.KeptByNotes(o.root, o.roots, o.all, found.reports); err != nil {
+					s.Log.Error(err)
+					sum.Failed++
+				} else if len(sum.KeptByNotes) > 0 && !s.Quiet {
+					s.Say("%s", audit.KeptText(sum.KeptByNotes))
+				}
+			}
+			return sum, sum.Line(s.Verbose)
+		},
+	}
+	failed := run.Run(s)
+	if failed != nil && !errors.Is(failed, command.ErrFailed) {
+		return failed
+	}
+	if sum.Stopped != "" { // such a run has not seen all that is accepted
+		o.accepted.Update = false
+	}
+	for _, f := range o.files() {
+		if err := f.save(s.Stdout, found); err != nil {
+			return err
+		}
+	}
+	if o.accepted.Update && !s.Quiet {
+		s.Say("%s: %s", command.Printable(o.baseline), walk.Count(o.accepted.Len(), "accepted finding", "accepted findings"))
+	}
+	if sum.Bad() {
+		return command.ErrFailed
+	}
+	return failed
+}
+
+// read reads the baseline.
+func (o *auditOutput) read() error {
+	if o.baseline == "" || o.accepted.Update {
+		return nil
+	}
+	const most = 64 << 20
+	text, err := plainfile.Read(o.baseline, most)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("--baseline: %w: --update-baseline makes it", err)
+	}
+	if err != nil {
+		return fmt.Errorf("--baseline: %w", err)
+	}
+	if err := o.accepted.Read(bytes.NewReader(text)); err != nil {
+		return fmt.Errorf("--baseline: %s:%w", o.baseline, err)
+	}
+	return nil
+}
+
+// files returns the files to write, with what writes each.
+func (o *auditOutput) files() []outFile {
+	all := []outFile{{o.sarif, writeSARIF}, {o.html, writePage}}
+	if o.accepted.Update {
+		all = append(all, outFile{o.baseline, func(w io.Writer, _ *audited) error { return o.accepted.Write(w) }})
+	}
+	return slices.DeleteFunc(all, func(f outFile) bool { return f.name == "" })
+}
+
+// outFile is one of an audit's results: what writes it, and the file, "-" for stdout.
+type outFile struct {
+	name  string
+	write func(io.Writer, *audited) error
+}
+
+// audited is what an audit found.
+type audited struct {
+	paths   []string
+	reports []*audit.Report
+	summary audit.Summary
+}
+
+func (f *outFile) save(stdout io.Writer, found *audited) error {
+	if f.name == "-" {
+		return f.write(stdout, found)
+	}
+	var text bytes.Buffer
+	if err := f.write(&text, found); err != nil {
+		return err
+	}
+	return plainfile.Write(f.name, 0o666, text.Bytes())
+}

@@ -1,0 +1,709 @@
+package autopatchelf
+
+import (
+	"bufio"
+	"cmp"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
+
+	"cuda-runpath/pkg/cli/command"
+	"cuda-runpath/pkg/cli/editing"
+	"cuda-runpath/pkg/cli/flags"
+	"cuda-runpath/pkg/cli/walk"
+	"cuda-runpath/pkg/edit"
+	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/fixup"
+	"cuda-runpath/pkg/normal"
+	"cuda-runpath/pkg/remedy"
+	"cuda-runpath/pkg/runpath"
+	"cuda-runpath/pkg/tree"
+)
+
+// Command returns the app that makes prebuilt files find their libraries.
+func Command() *command.Command {
+	app := command.New("autoPatchelf", "PATH...", "make prebuilt programs and libraries find the libraries that they need", `
+Every program below the PATHs gets the interpreter that is asked for, and every program and library the run path that makes
+the loader find the libraries it needs. A library is taken only if the loader
+would: for the file's machine, and with every symbol version that the file needs of it. Stubs are never taken. Before
+anything is written, the loader's rules are applied to each program, to see that it will load what was planned.
+
+On what another package manager installed (a .venv, node_modules, a conda prefix), as in
+
+    autoPatchelf --libs /nix/store/...-gcc-lib/lib .venv
+
+what works stays: a file in which nothing is missing is not touched, and what the loader finds for it today stays. What is
+missing is looked for in the file's own package, then in --libs, then in the rest of the tree; programs keep their
+interpreters unless --interpreter is given, files for other machines are skipped, and a record beside the tree
+(PATH.autopatchelf.json) lets --undo take everything back, or what is below one of its directories. --undo fails, with status 1, for a PATH that is not there and
+for one of which no record tells; in a script, that is how a typo shows.
+
+It also reads the command line of nixpkgs' auto-patchelf: with --paths, the options --paths, --libs,
+--runtime-dependencies, --append-rpaths and --ignore-missing take lists, up to the next option, and --extra-args takes
+the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths are replaced, and there is no record.`+walk.ExitStatus, "autoPatchelf --libs /nix/store/...-gcc-lib/lib .venv\nautoPatchelf --tool autoAddDriverRunpath app\nautoPatchelf --undo .venv")
+	app.Common = []string{"libs", "interpreter", "ignore-missing", "tool", "undo", "dry-run"}
+	app.Flags = append(app.Flags,
+		&command.Flag{Kind: command.List, Name: "libs", Check: flags.SomeDirectory, Usage: "look for libraries in `DIR` (repeatable)"},
+		&command.Flag{Kind: command.List, Name: "interpreter", Usage: "use `LOADER` as the interpreter of programs for its machine (repeatable)", DefaultText: "with --paths, that of $NIX_BINTOOLS; otherwise none"},
+		&command.Flag{Kind: command.List, Name: "runtime-dependencies", Usage: "begin the run path of each program with `DIR` (repeatable)"},
+		&command.Flag{Kind: command.List, Name: "append-rpaths", Usage: "end each run path with `ENTRY` (repeatable)"},
+		&command.Flag{Kind: command.List, Name: "ignore-missing", Usage: "libraries whose names match `PATTERN` may be missing (repeatable)"},
+		&command.Flag{Name: "no-recurse", Usage: "leave out the directories in a PATH"},
+		&command.Flag{Name: "keep-libc", Usage: "allow the C library from --libs"},
+		&command.Flag{Name: "ignore-existing", Usage: "do not look for libraries in the PATHs themselves"},
+		&command.Flag{Name: "preserve-origin", Usage: "keep entries that begin with $ORIGIN, and without --paths all that exist", DefaultText: "true, with --paths false"},
+		&command.Flag{Name: "relativize-rpath", Aliases: []string{"relative-rpaths"}, Usage: "write directories below a PATH relative to $ORIGIN, so that it can be moved", DefaultText: "true, with --paths false"},
+		&command.Flag{Name: "dlopen", Usage: "also find the driver's and CUDA's libraries that a file names in read-only data; runtime dependencies are for libraries too"},
+		&command.Flag{Name: "opened", Usage: "also find the CUDA toolkit's libraries that a file names in read-only data and that --libs have, by entries behind all others"},
+		&command.Flag{Name: "minimal", Usage: "leave out entries that nothing uses"},
+		&command.Flag{Kind: command.String, Name: "enforce-priority", Default: "suggested", Values: []string{"suggested", "recommended", "required"}, Usage: "libraries in .note.dlopen may be missing if below the priority `suggested|recommended|required`"},
+		&command.Flag{Name: "no-set-interpreter", Usage: "leave interpreters as they are"},
+		&command.Flag{Kind: command.List, Name: "hints", Usage: "`FILE` says which package has a library: lines \"SONAME ATTRIBUTE\", or nix-locate's output (repeatable)"},
+		&command.Flag{Name: "structured-logs", Usage: "print events to stdout as JSON lines, as nixpkgs' auto-patchelf does"},
+		&command.Flag{Kind: command.List, Name: "tool", Values: editing.ToolNames(), Usage: "do what `NAME` does in the same edit: " + editing.ToolList() + " (repeatable)"},
+		&command.Flag{Kind: command.List, Name: "temporary", Usage: "fail if a run path would name a directory below `DIR`, which is gone after the build (repeatable)"},
+		&command.Flag{Name: "expect-driver", Usage: "do not report the GPU driver's libraries as missing: something else adds the driver link"},
+		&command.Flag{Name: "undo", Usage: "give files below PATH the run paths and interpreters that they had before"},
+		&command.Flag{Name: "force", Usage: "with --undo, do so also with files that something else has changed since, and in a copy of the directory"},
+		&command.Flag{Name: "no-record", Usage: "keep no record for --undo"},
+		&command.Flag{Name: "keep-links", Usage: "edit files in place even if they have hard links outside the PATHs, such as in a package manager's cache"},
+		&command.Flag{Name: "in-build", Hidden: true},
+		&command.Flag{Kind: command.List, Name: "or-path", Hidden: true, Usage: "take `PATH`, if it is there, where no PATH is given (repeatable)"},
+		&command.Flag{Kind: command.List, Name: "extra-arg", Hidden: true},
+		&command.Flag{Kind: command.String, Name: "when", Default: "always", Values: []string{"always", "needed"}, Usage: "autoAddDriverRunpath: which files, `always|needed`"},
+		flags.Stub, flags.Store, flags.DriverLink, flags.Compat,
+		flags.Position,
+		flags.ForceRPath, flags.ForceRunPath,
+		flags.ResolutionNote, flags.Copy, flags.EvenInStore, command.DryRunFlag,
+	)
+	app.Flags = append(app.Flags, flags.Tree...)
+	app.Arguments = func(args []string) ([]string, error) {
+		return autoPatchelfArguments(args, func(name string) bool { return command.TakesValue(app.Flags, name) })
+	}
+	app.Action = func(c *command.Line) error {
+		paths := c.Args
+		if len(paths) == 0 && c.IsSet("or-path") {
+			if paths = usualPaths(c.StringSlice("or-path"), c.Bool("undo")); len(paths) == 0 {
+				return nil
+			}
+		}
+		session, err := walk.Start(c, paths)
+		if err != nil {
+			return err
+		}
+		if c.Bool("force") && !c.Bool("undo") {
+			return command.Misuse("--force is for --undo")
+		}
+		if c.Bool("undo") {
+			return undo(session, c)
+		}
+		a, err := newAutoPatchelf(c, session)
+		if err != nil {
+			return err
+		}
+		return a.run()
+	}
+	return app
+}
+
+// usualPaths returns the directories of a list that are there, and for --undo those of them
+// that a record stands beside, unless none does.
+func usualPaths(all []string, undo bool) []string {
+	there := slices.DeleteFunc(all, func(p string) bool {
+		st, err := os.Stat(p)
+		return err != nil || !st.IsDir()
+	})
+	if undo && slices.ContainsFunc(there, fixup.HasRecord) {
+		there = slices.DeleteFunc(there, func(p string) bool { return !fixup.HasRecord(p) })
+	}
+	return there
+}
+
+// autoPatchelf is one run.
+type autoPatchelf struct {
+	*walk.Session
+	sources    fixup.Sources
+	settings   fixup.Settings
+	hints      *fixup.Hints
+	inBuild    bool // nixpkgs' command line
+	record     bool
+	structured bool
+	keepLinks  bool
+	copied     bool // files are edited as copies
+}
+
+func newAutoPatchelf(c *command.Line, s *walk.Session) (*autoPatchelf, error) {
+	a := &autoPatchelf{Session: s, hints: &fixup.Hints{}, inBuild: c.Bool("in-build"), structured: c.Bool("structured-logs"), keepLinks: c.Bool("keep-links"), copied: c.Bool("copy")}
+	a.record = !a.inBuild && !c.Bool("no-record") && !s.DryRun
+	if a.structured && s.JSON {
+		return nil, command.Misuse("--structured-logs and --json both print to stdout: give one of them")
+	}
+	priority, _ := fixup.ParsePriority(c.String("enforce-priority"))
+	a.sources = fixup.Sources{
+		Libs:        c.StringSlice("libs"),
+		Shallow:     c.Bool("no-recurse"),
+		WithoutTree: c.Bool("ignore-existing"),
+		Store:       strings.TrimSuffix(cmp.Or(c.String("store"), os.Getenv("NIX_STORE"), "/nix/store"), "/"),
+		Stubs:       flags.StubDirs(c),
+		Jobs:        s.Jobs,
+		Leftover:    s.Leftover(),
+		Refuse:      s.Refuse,
+	}
+	a.settings = fixup.Settings{
+		RuntimeDependencies: c.StringSlice("runtime-dependencies"),
+		AppendRunpaths:      c.StringSlice("append-rpaths"),
+		KeepLibC:            c.Bool("keep-libc"),
+		PreserveOrigin:      c.Bool("preserve-origin") || !a.inBuild && !c.IsSet("preserve-origin"),
+		KeepEntries:         !a.inBuild && (c.Bool("preserve-origin") || !c.IsSet("preserve-origin")),
+		Relativize:          c.Bool("relativize-rpath") || !a.inBuild && !c.IsSet("relativize-rpath"),
+		Dlopen:              c.Bool("dlopen"),
+		Opened:              c.Bool("opened"),
+		Minimal:             c.Bool("minimal"),
+		EnforcePriority:     priority,
+		Driver:              c.Bool("expect-driver"),
+		Machines:            fixup.OwnMachines(),
+		KeepInterpreter:     c.Bool("no-set-interpreter"),
+		Ignore:              c.StringSlice("ignore-missing"),
+		ForceRPath:          c.Bool("force-rpath"),
+		ForceRunPath:        c.Bool("force-runpath"),
+		Temporary:           c.StringSlice("temporary"),
+	}
+	if err := a.extraArguments(c.StringSlice("extra-arg")); err != nil {
+		return nil, err
+	}
+	if err := a.tools(c); err != nil {
+		return nil, err
+	}
+	a.sources.Literals = a.settings.Literals
+	if err := a.interpreters(c.StringSlice("interpreter")); err != nil {
+		return nil, err
+	}
+	for _, name := range c.StringSlice("hints") {
+		if err := a.readHints(name); err != nil {
+			return nil, err
+		}
+	}
+	a.paths()
+	return a, nil
+}
+
+// paths leaves out what nixpkgs' program passes over in a build. By hand the walk refuses links.
+func (a *autoPatchelf) paths() {
+	for _, p := range a.Paths {
+		to, skipped := p, ""
+		if a.inBuild {
+			to, skipped = fixup.BuildPath(p)
+		}
+		if skipped != "" {
+			a.Log.WithField("path", p).Warn(skipped)
+			continue
+		}
+		a.sources.Paths = append(a.sources.Paths, to)
+	}
+}
+
+// extraArguments reads what nixpkgs' program would pass on to patchelf.
+func (a *autoPatchelf) extraArguments(args []string) error {
+	for i := 0; i < len(args); i++ {
+		switch arg := args[i]; arg {
+		case "--force-rpath":
+			a.settings.ForceRPath = true
+		case "--no-clobber-old-sections", "--clobber-old-sections", "--debug", "--no-sort", "--allow-broken":
+			a.Log.Infof("patchelf's %s changes nothing here", arg)
+		case "--page-size":
+			i++
+			a.Log.Infof("patchelf's %s changes nothing here: the file's own alignment is kept", arg)
+		default:
+			return command.Misusef("patchelf's %s is not understood here: run patchelf itself, or leave it out of patchelfFlags", arg)
+		}
+	}
+	return nil
+}
+
+// tools reads which maps are applied in the same edit.
+func (a *autoPatchelf) tools(c *command.Line) error {
+	e, err := editing.NewEditor(c)
+	if err != nil {
+		return err
+	}
+	if err := e.Apply(c.StringSlice("tool")); err != nil {
+		return err
+	}
+	if e.WhenNeeds {
+		a.sources.NeedsDriver = normal.NeedsDriver
+	}
+	a.settings.Apply(normal.New(e.Settings), e.Maps, e.WhenNeeds, e.Note.Write)
+	if e.Maps == 0 {
+		for _, flag := range []string{"driver-link", "compat", "position", "when"} {
+			if c.IsSet(flag) {
+				return command.Misusef("--%s is for a --tool: name the tool too", flag)
+			}
+		}
+	}
+	return nil
+}
+
+// interpreters takes those of the command line, else with --paths those of
+// $NIX_BINTOOLS: its own, and the 32-bit one that multilib toolchains have beside it.
+func (a *autoPatchelf) interpreters(given []string) error {
+	for _, p := range given {
+		a.settings.Interpreters = append(a.settings.Interpreters, fixup.Interpreter{Path: p})
+	}
+	bintools := os.Getenv("NIX_BINTOOLS")
+	if len(given) > 0 || !a.inBuild {
+		return nil
+	}
+	if bintools == "" {
+		a.Log.Warn("$NIX_BINTOOLS is not set and no --interpreter is given: programs keep their interpreters")
+		return nil
+	}
+	var err error
+	a.settings.Interpreters, err = fixup.BuildInterpreters(bintools)
+	return err
+}
+
+func (a *autoPatchelf) readHints(name string) error {
+	// Nobody waits for the writer of a FIFO. One that has a writer, as <(nix-locate ...), is read to its end.
+	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return fmt.Errorf("--hints: %w", err)
+	}
+	defer f.Close()
+	in := bufio.NewReader(f)
+	if _, err := in.Peek(1); errors.Is(err, io.EOF) {
+		a.Log.Warnf("--hints %s: there is nothing in it", name)
+	}
+	before := a.hints.Unread
+	if err := a.hints.Read(in); err != nil {
+		return fmt.Errorf("--hints %s: %w", name, err)
+	}
+	if n := a.hints.Unread - before; n > 0 {
+		a.Log.Warnf("--hints %s: %s in no format that is known (\"SONAME ATTRIBUTE\", or what nix-locate prints): %s", name, walk.Count(n, "line is", "lines are"), command.Printable(a.hints.First))
+	}
+	return nil
+}
+
+func (a *autoPatchelf) run() error {
+	signal.Ignore(unix.SIGPIPE) // see edits
+	var records *fixup.Records
+	if a.record {
+		var err error
+		if records, err = fixup.OpenRecords(a.Context, a.sources.Paths, waiting(a.Session)); err != nil {
+			return err
+		}
+		defer records.Close()
+	}
+	var files atomic.Int64
+	a.sources.Progress = func(n int) { files.Store(int64(n)) }
+	stop := a.Progress(func() string { return fmt.Sprintf("%d files read", files.Load()) })
+	index, err := fixup.Read(a.Context, a.sources)
+	stop()
+	defer index.Close()
+	if err != nil {
+		return a.report(index, nil, nil, err)
+	}
+	a.tellOutside(index.LibrariesOutside())
+	a.settings.Today = !a.inBuild || len(a.settings.Interpreters) == 0
+	resolver, err := fixup.NewResolver(index, a.settings)
+	if err != nil {
+		return err
+	}
+	plans := resolver.ResolveAll(a.Jobs)
+	stopped, err := a.change(index, plans, records)
+	if err != nil {
+		return a.report(index, nil, nil, err)
+	}
+	if records != nil {
+		for _, file := range records.Replaced {
+			a.Log.WithField("path", file).Info("this was the record of another directory, which had the name before; it is replaced")
+		}
+	}
+	return a.report(index, resolver, plans, stopped)
+}
+
+// change carries out the plans. After err nothing was changed; stopped is why not all is done.
+func (a *autoPatchelf) change(index *fixup.Index, plans []*fixup.Plan, records *fixup.Records) (stopped, err error) {
+	var done, of atomic.Int64
+	stop := a.Progress(func() string { return fmt.Sprintf("%d of %d files edited", done.Load(), of.Load()) })
+	defer stop()
+	return index.Change(a.Context, plans, fixup.Changing{
+		Carrying:   fixup.Carrying{Jobs: a.Jobs, DryRun: a.DryRun},
+		Copy:       a.copied,
+		SpareLinks: !a.inBuild && !a.keepLinks,
+		Records:    records,
+		Progress:   func(n, all int) { done.Store(int64(n)); of.Store(int64(all)) },
+	})
+}
+
+// waiting says for whom a run waits.
+func waiting(s *walk.Session) func(tree string) {
+	return func(tree string) {
+		s.Log.WithField("path", tree).Warn("another run of autoPatchelf is at work on it: waiting for its end")
+	}
+}
+
+// tellOutside says that there are libraries in the tree only by links, which are not followed.
+func (a *autoPatchelf) tellOutside(links []string) {
+	if len(links) == 0 {
+		return
+	}
+	slices.Sort(links)
+	first := links[0]
+	if target, err := os.Readlink(first); err == nil {
+		first += " -> " + target
+	}
+	a.Log.Warnf("%s to libraries outside the tree, which are left as they are: %s. Links are not followed; if a package manager made them (uv with --link-mode symlink), let it make copies (--link-mode copy) and run this again",
+		walk.Count(len(links), "symbolic link leads", "symbolic links lead"), command.Printable(first))
+}
+
+// tellOpened says which packages --opened has added, and how much they add to a closure.
+func (a *autoPatchelf) tellOpened(plans []*fixup.Plan) {
+	told := map[string]bool{}
+	for _, p := range plans {
+		for _, c := range p.Opens {
+			if told[c.Dir] || !p.Result.Edited {
+				continue
+			}
+			told[c.Dir] = true
+			a.Log.Info(editing.OpenedLine(c.Why, c.Dir))
+		}
+	}
+}
+
+// tellUnstarted says which programs keep, or get, an interpreter with which they do not start here.
+func (a *autoPatchelf) tellUnstarted(resolver *fixup.Resolver, plans []*fixup.Plan) {
+	first, n := map[string]*fixup.Plan{}, map[string]int{} // by interpreter
+	for _, p := range plans {
+		if in := p.State().Interpreter; p.NoLoader != "" && !a.inBuild {
+			if n[in]++; first[in] == nil {
+				first[in] = p
+			}
+		}
+	}
+	for _, in := range slices.Sorted(maps.Keys(n)) {
+		p := first[in]
+		usual := cmp.Or(resolver.UsualInterpreter(p), "LOADER")
+		a.Log.Warnf("%s not start here: the loader that %s, %s, %s; fix: --interpreter %s gives them one that is here; on NixOS, programs.nix-ld.enable = true lets them start as they are",
+			walk.Count(n[in], "program does", "programs do"), askFor(n[in], p.Object.Path), command.Printable(in), p.NoLoader, remedy.Quote(usual))
+	}
+}
+
+func askFor(n int, first string) string {
+	if n == 1 {
+		return command.Printable(first) + " asks for"
+	}
+	return fmt.Sprintf("%s and %d more ask for", command.Printable(first), n-1)
+}
+
+// tellCopies says of how many files a copy was edited because of hard links outside the tree.
+func tellCopies(s *walk.Session, n int) {
+	if n > 0 {
+		s.Log.Infof("%s had hard links outside the tree, as uv and pnpm make to their caches: copies replaced them, and the other links keep the old contents (--keep-links edits in place)",
+			walk.Count(n, "edited file", "edited files"))
+	}
+}
+
+// libraryReport is one element of "libraries".
+type libraryReport struct {
+	Name     string   `json:"name"`
+	Cause    string   `json:"cause"`
+	Outcome  string   `json:"outcome"`
+	Path     *string  `json:"path"` // null where no candidate was taken
+	Rejected []string `json:"rejected,omitempty"`
+}
+
+// patchReport is one element of "files".
+type patchReport struct {
+	walk.Report
+	Missing     []string           `json:"missing,omitempty"`
+	Interpreter *interpreterReport `json:"interpreter,omitempty"`
+	Libraries   []libraryReport    `json:"libraries"`
+}
+
+type interpreterReport struct {
+	Before string `json:"before"`
+	After  string `json:"after"`
+}
+
+// missingReport is one element of "missing".
+type missingReport struct {
+	Name     string   `json:"name"`
+	NeededBy []string `json:"needed_by"`
+	Reasons  []string `json:"reasons"`
+	Packages []string `json:"packages"`
+	Fix      string   `json:"fix"`
+}
+
+// patchSummary is the JSON document's "summary".
+type patchSummary struct {
+	*walk.Summary
+	Missing []missingReport `json:"missing"`
+}
+
+// report says what came of the plans; stopped is why there are none, or why not all was done.
+func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plans []*fixup.Plan, stopped error) error {
+	t := a.Telling()
+	t.Sum.Skipped = index.Others
+	t.Stop(stopped)
+	copied, others := 0, map[fixup.LibC]int{}
+	for _, p := range plans {
+		if p.OtherLibC != fixup.UnknownLibC {
+			others[p.OtherLibC]++
+		}
+		if p.Result.Edited && p.Copied && p.Object.LinkedOutside() > 0 {
+			copied++
+		}
+		t.File(a.file(p))
+	}
+	for _, path := range a.Paths {
+		if plans != nil && stopped == nil && walk.OneFile([]string{path}) && a.Singled(path) && !slices.ContainsFunc(plans, func(p *fixup.Plan) bool { return p.Object.Path == path }) {
+			a.Log.WithField("path", path).Infof("skipped: %s", elfimage.NotELF)
+		}
+	}
+	if !a.DryRun {
+		tellCopies(a.Session, copied)
+	}
+	a.tellOpened(plans)
+	a.tellUnstarted(resolver, plans)
+	for _, c := range []fixup.LibC{fixup.GLibC, fixup.Musl} {
+		if n := others[c]; n > 0 {
+			a.Log.Infof("%s linked against %s %s skipped: programs here run on another C library", walk.Count(n, "file that was", "files that were"), c, map[bool]string{true: "is", false: "are"}[n == 1])
+		}
+	}
+	if a.structured {
+		a.events(plans)
+		a.Document = true // stdout belongs to the events
+	}
+	missing := []missingReport{}
+	if plans != nil {
+		for _, text := range resolver.UnusedPatterns(plans) {
+			a.Log.Warn(text)
+		}
+		for _, m := range resolver.Absences(plans, a.hints) {
+			report := missingReport{m.Name, m.NeededBy, walk.EntriesOf(m.Reasons()), walk.EntriesOf(m.Attributes), m.Fix(a.inBuild)}
+			missing = append(missing, report)
+			a.Log.Errorf("%s is missing, which %s", m.Name, someOf(m.NeededBy))
+			for _, reason := range report.Reasons {
+				a.Log.Errorf("  %s", reason)
+			}
+			a.Log.Errorf("  fix: %s", report.Fix)
+		}
+	}
+	line := t.Sum.String()
+	if n := len(missing); n > 0 {
+		line += ", " + walk.Count(n, "library missing", "libraries missing")
+	}
+	err := t.End(&patchSummary{&t.Sum, missing}, line)
+	if err == nil && len(missing) > 0 {
+		err = command.ErrFailed
+	}
+	return err
+}
+
+// reportOf is what a result has for the document: what was in the file and what is.
+func reportOf(res *fixup.Result) *patchReport {
+	found, now := res.Before, res.After
+	r := &patchReport{Report: walk.NewReport(res.Path, runpath.Parse(found.List)), Libraries: []libraryReport{}}
+	r.Tag, r.After = editing.TagName(now.Tag), walk.EntriesOf(runpath.Parse(now.List))
+	var parts []string
+	if now.Interpreter != found.Interpreter {
+		r.Interpreter = &interpreterReport{found.Interpreter, now.Interpreter}
+		parts = append(parts, fmt.Sprintf("interpreter %s -> %s", command.Printable(found.Interpreter), command.Printable(now.Interpreter)))
+	}
+	note := edit.NoteChange(found.Note, now.Note)
+	if note.Changed() {
+		parts = append(parts, editing.NoteLine(note))
+	}
+	if res.NoNote != nil {
+		note, r.Warn = edit.NoteImpossible, append(r.Warn, res.NoNote.Error())
+	}
+	r.ResolutionNote = string(note)
+	if r.Line = "unchanged"; res.Edited {
+		if now.List != found.List || now.Tag != found.Tag || len(parts) == 0 {
+			parts = append(parts, editing.ChangeLine(found.Tag, now.Tag, found.List, now.List, nil))
+		}
+		r.Action, r.Line = tree.Edited, strings.Join(parts, "; ")
+	}
+	return r
+}
+
+// someOf lists who needs a library: "x needs", "x, y and 3 more need".
+func someOf(paths []string) string {
+	const most = 3
+	switch n := len(paths); {
+	case n == 1:
+		return command.Printable(paths[0]) + " needs"
+	case n <= most:
+		return command.Printable(strings.Join(paths[:n-1], ", ")+" and "+paths[n-1]) + " need"
+	default:
+		return fmt.Sprintf("%s and %d more need", command.Printable(strings.Join(paths[:most], ", ")), n-most)
+	}
+}
+
+// file reports one file.
+func (a *autoPatchelf) file(p *fixup.Plan) *patchReport {
+	r := reportOf(&p.Result)
+	r.Notes = append(p.Surprises, p.Notes...)
+	if p.NoLoader != "" {
+		r.Notes = append(r.Notes, fmt.Sprintf("the program does not start here: its interpreter %s %s", p.State().Interpreter, p.NoLoader))
+	}
+	log := a.Log.WithField("path", r.Path)
+	for _, n := range p.Needs {
+		l := libraryReport{Name: n.Label(), Cause: string(n.Cause), Outcome: string(n.Outcome)}
+		if n.Outcome == fixup.Found {
+			l.Path = &n.Candidate.Path
+		}
+		for _, reject := range n.Rejected {
+			l.Rejected = append(l.Rejected, reject.Path+" "+reject.Why)
+		}
+		r.Libraries = append(r.Libraries, l)
+		switch {
+		case n.Outcome == fixup.Missing:
+			r.Missing = append(r.Missing, n.Label())
+		case n.Outcome == fixup.Ignored && len(n.Rejected) > 0:
+			log.Warnf("%s is ignored (pattern %q), though it is there: %s %s", n.Label(), n.Pattern, n.Rejected[0].Path, n.Rejected[0].Why)
+		case n.Outcome == fixup.Ignored && !a.structured:
+			log.Debugf("%s is missing and ignored (pattern %q)", n.Label(), n.Pattern)
+		case len(n.Rejected) > 0:
+			log.Infof("%s: %s %s", n.Label(), n.Rejected[0].Path, n.Rejected[0].Why)
+		}
+	}
+	for _, w := range p.Warnings {
+		log.Warn(w)
+	}
+	for _, note := range p.Notes {
+		log.Info(note)
+	}
+	switch {
+	case p.Err != nil:
+		if p.Result.Edited {
+			log.Info(r.Line)
+		}
+		r.Fail(p.Err)
+	case p.Skip != "":
+		if r.Action, r.Reason, r.Line = tree.Skipped, p.Skip, ""; p.SkipWarn {
+			r.Level = logrus.WarnLevel
+		}
+	}
+	if p.KeptRPath != nil && (p.Result.Edited || p.Object.Tag == elf.DT_RPATH) {
+		r.Notes = append(r.Notes, editing.KeptRPath(*p.KeptRPath))
+	}
+	if p.Result.Edited {
+		if p.KeptRPath != nil {
+			r.Line += " (" + command.Printable(editing.KeptRPath(*p.KeptRPath)) + ")"
+		}
+		if len(p.Lost) > 0 {
+			r.Info = append(r.Info, "dropped "+strings.Join(p.Lost, ", ")+": a stub directory, or not there")
+		}
+		if len(p.Dropped) > 0 {
+			r.Info = append(r.Info, "nothing uses "+strings.Join(p.Dropped, ", "))
+		}
+		r.Notes = append(r.Notes, r.Info...)
+	}
+	return r
+}
+
+// events prints what nixpkgs' auto-patchelf prints with --structured-logs: an object a
+// line, whose one key is the kind of event.
+func (a *autoPatchelf) events(plans []*fixup.Plan) {
+	event := func(kind string, fields any) {
+		b, _ := command.JSON(map[string]any{kind: fields}, "") // what cannot be written is known to [command.Run]
+		a.Stdout.Write(append(b, '\n'))
+	}
+	type of map[string]string
+	type dependency struct {
+		File     string  `json:"file"`
+		Name     string  `json:"name"`
+		Found    bool    `json:"found"`
+		Location *string `json:"location"`
+	}
+	for _, p := range plans {
+		file := p.Object.Path
+		if p.Err != nil || p.Object.SameAs != "" {
+			continue
+		}
+		if p.Skip != "" {
+			event("SkipFile", of{"file": file, "reason": p.Skip})
+			continue
+		}
+		if p.Interpreter != "" {
+			event("SetInterpreter", of{"file": file, "interpreter_path": p.Interpreter})
+		}
+		for _, n := range p.Needs {
+			switch n.Outcome {
+			case fixup.Found:
+				event("Dependency", dependency{file, n.Name, true, &n.Candidate.Dir})
+			case fixup.Missing, fixup.Ignored:
+				event("Dependency", dependency{file, n.Label(), false, nil})
+			}
+		}
+		if p.Set != nil {
+			event("SetRpath", of{"file": file, "rpath": p.After.String()})
+		}
+	}
+	for _, p := range plans {
+		for _, n := range p.Needs {
+			if n.Outcome == fixup.Ignored {
+				event("IgnoredDependency", of{"file": p.Object.Path, "name": n.Label(), "pattern": n.Pattern})
+			}
+		}
+	}
+}
+
+// undo takes back what records tell of the session's paths.
+func undo(s *walk.Session, c *command.Line) error {
+	t := s.Telling()
+	paths := slices.DeleteFunc(slices.Clone(s.Paths), func(path string) bool {
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil || s.Refuse == nil {
+			return false // Undo says what is wrong with it
+		}
+		if real, err = filepath.Abs(real); err == nil {
+			err, _ = s.Refuse(real, true)
+		}
+		if err != nil {
+			r := walk.NewReport(path, nil)
+			r.Fail(err)
+			t.File(&patchReport{Report: r, Libraries: []libraryReport{}})
+		}
+		return err != nil
+	})
+	copied := 0
+	t.Stop(fixup.Undo(s.Context, paths, fixup.Undoing{
+		Carrying: fixup.Carrying{Jobs: s.Jobs, DryRun: s.DryRun},
+		Copy:     c.Bool("copy"), KeepLinks: c.Bool("keep-links"), Force: c.Bool("force"), Refuse: s.Refuse, Waiting: waiting(s),
+	}, func(u fixup.Undone) {
+		if u.Gone.N > 0 {
+			s.Log.WithField("path", u.Path).Warnf("%s of which it tells %s gone, such as %s: dropped from the record",
+				walk.Count(u.Gone.N, "file", "files"), map[bool]string{true: "is", false: "are"}[u.Gone.N == 1], command.Printable(u.Gone.First))
+			return
+		}
+		r := reportOf(&u.Result)
+		switch {
+		case u.SameAs != "":
+			r.Action, r.Reason, r.Line = tree.Skipped, "the same file as "+u.SameAs, ""
+		case u.Err != nil:
+			if u.Edited {
+				s.Log.WithField("path", u.Path).Info(r.Line)
+			}
+			r.Fail(u.Err)
+		}
+		if u.Linked && !s.DryRun {
+			copied++
+		}
+		t.File(r)
+	}))
+	tellCopies(s, copied)
+	return t.End(&t.Sum, t.Sum.String())
+}

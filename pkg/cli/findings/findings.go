@@ -1,0 +1,129 @@
+package findings
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/sirupsen/logrus"
+
+	"cuda-runpath/pkg/audit"
+	"cuda-runpath/pkg/cli/command"
+	"cuda-runpath/pkg/cli/flags"
+	"cuda-runpath/pkg/cli/walk"
+	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/remedy"
+	"cuda-runpath/pkg/tree"
+)
+
+// Ignore names libraries whose ambiguity is intended.
+var Ignore = &command.Flag{Kind: command.List, Name: "ignore", Usage: "ambiguity of `SONAME`, which may be a pattern such as 'libnpp*', is intended (repeatable)"}
+
+// Options reads the flags that say what counts as a finding.
+func Options(c *command.Line) (audit.Options, error) {
+	o := audit.Options{Loads: c.String("html") != "", Options: explain.Options{
+		Layout: explain.Layout{DriverLink: c.String("driver-link"), Compat: c.String("compat"),
+			StubDirs: flags.StubDirs(c), Nix: c.Bool("nix")},
+		Ignore: c.StringSlice("ignore"),
+		Strict: c.Bool("strict"),
+	}}
+	if err := o.Validate(); err != nil {
+		return o, command.Misusef("--ignore: %v", err)
+	}
+	return o, nil
+}
+
+// Checked is one element of "files" in the JSON document of a check.
+type Checked struct {
+	walk.Report
+	Findings []explain.Conclusion `json:"findings"`
+
+	Result  *audit.Report  `json:"-"`
+	Pending *audit.Pending `json:"-"`
+}
+
+// CheckedFile is what a report says in the document and in the log, beside its findings.
+func CheckedFile(r *audit.Report) *Checked {
+	e := &Checked{walk.NewReport(r.Path, r.Entries), append([]explain.Conclusion{}, r.Findings...), r, nil}
+	e.Reason, e.Tag = r.Reason, r.Tag
+	switch {
+	case r.Outcome == audit.Failed:
+		e.Action = tree.Failed
+	case r.Outcome == audit.Checked && len(r.Findings) == 0:
+		e.Line = "nothing to report"
+	case r.Outcome == audit.Skipped:
+		if e.Action = tree.Skipped; r.Err != nil {
+			e.Level = logrus.WarnLevel
+		}
+	case r.Outcome == audit.Empty: // a finding says it
+		e.Action, e.Level = tree.Skipped, logrus.TraceLevel
+	}
+	return e
+}
+
+// InPackage is for what prints remedies.
+var InPackage = flags.Nix("say what to write in it, not which command to run")
+
+// RootOr returns the paths of the command line; with --root, "/" where there is none.
+func RootOr(c *command.Line) []string {
+	if c.String("root") != "" && len(c.Args) == 0 {
+		return []string{"/"}
+	}
+	return c.Args
+}
+
+// Rooted turns the session's paths, which may be given as below the root or as on this machine,
+// into those of this machine. It returns what names files as the system below the root does.
+func Rooted(c *command.Line, l *loader.Loader, s *walk.Session) func(host string) string {
+	if c.String("root") == "" {
+		return func(host string) string { return host }
+	}
+	for i, p := range s.Paths {
+		inside := l.Path(p)
+		s.Paths[i] = cmp.Or(l.Host(inside), "/")
+		if host, _, err := l.Files().Resolve(inside); err == nil {
+			s.Paths[i] = host
+		}
+	}
+	return l.Inside
+}
+
+// Unexamined returns the report of an ELF file that cannot, or need not, be examined.
+func Unexamined(f *tree.File, in func(string) string) *audit.Report {
+	switch {
+	case f.Err != nil:
+		return audit.NewFailed(in(f.Path), f.Err)
+	case f.SameAs != "":
+		return audit.NewSkipped(in(f.Path), "the same file as "+in(f.SameAs))
+	}
+	return nil
+}
+
+// Fix returns what to do about a finding: the remedy or, of a package, what its author writes where that is known.
+func Fix(s *walk.Session, f *explain.Conclusion, r remedy.Remedy) remedy.Remedy {
+	if text := f.FixInPackage(); s.InPackage && text != remedy.Text(f.Fix) {
+		return remedy.Do("%s", text)
+	}
+	return r
+}
+
+// Print prints a line, where stdout is for text, and where one command is the fix a second
+// one that is nothing else.
+func Print(s *walk.Session, path string, f *explain.Conclusion, fix remedy.Remedy) {
+	what := s.Ink.Paint(map[explain.Severity]command.Hue{explain.Error: command.Red, explain.Warning: command.Yellow}[f.Severity], string(f.Severity))
+	if f.Accepted {
+		what = "accepted"
+	}
+	if shown := s.Verbose || !f.Accepted && f.Severity != explain.Note; shown {
+		line := fmt.Sprintf("%s: %s: %s", command.Printable(path), what, command.Printable(f.Message))
+		if fix.Command == nil {
+			s.Say("%s. fix: %s [%s]", line, command.Printable(fix.Fix), f.ID)
+			return
+		}
+		s.Say("%s [%s]; fix:\n    %s", line, f.ID, remedy.Quote(fix.Command...))
+		if words := strings.TrimLeft(fix.Words(), " ,;:"); words != "" {
+			s.Say("    # %s", command.Printable(words))
+		}
+	}
+}

@@ -1,0 +1,201 @@
+package parts
+
+import (
+	"slices"
+	"strings"
+
+	"cuda-runpath/pkg/cli/command"
+	"cuda-runpath/pkg/cli/editing"
+	"cuda-runpath/pkg/cli/flags"
+	"cuda-runpath/pkg/cli/show"
+	"cuda-runpath/pkg/cli/walk"
+	"cuda-runpath/pkg/edit"
+	"cuda-runpath/pkg/normal"
+	"cuda-runpath/pkg/runpath"
+)
+
+// Cache returns the command that shows, writes and removes resolution notes.
+func Cache() *command.Command {
+	return &command.Command{
+		Name:      "cache",
+		Usage:     "show, write or remove the resolution note",
+		UsageText: "runpath cache COMMAND ...",
+		Rare:      true,
+		Examples:  "runpath cache write app",
+		Commands: []*command.Command{
+			{
+				Name:      "show",
+				Also:      []string{"get", "list", "print"},
+				Usage:     "show the resolution note",
+				Examples:  "runpath cache show app",
+				ArgsUsage: "PATH...",
+				Flags:     []*command.Flag{command.JSONFlag, flags.Jobs},
+				Action:    walk.With(func(s *walk.Session, _ *command.Line) error { return show.Files(s, "note") }),
+			},
+			cacheCommand("write", "write the resolution note, or bring it up to date", "runpath cache write app", false, flags.DriverLink, flags.Compat, flags.Stub),
+			cacheCommand("remove", "remove the resolution note", "runpath cache remove app", true),
+		},
+	}
+}
+
+// cacheCommand makes a command that leaves the run path as it is.
+func cacheCommand(name, usage, example string, remove bool, more ...*command.Flag) *command.Command {
+	return &command.Command{
+		Name:      name,
+		Usage:     usage,
+		Common:    []string{"copy", "dry-run", "json", "verbose", "quiet"},
+		Examples:  example,
+		ArgsUsage: "PATH...",
+		Flags:     slices.Concat(more, []*command.Flag{flags.Copy, flags.Store, flags.EvenInStore, command.DryRunFlag}, flags.Tree),
+		Action: walk.With(func(s *walk.Session, c *command.Line) error {
+			p := edit.Parts{Options: editing.Options(c)}
+			p.Note = &edit.Note{Write: !remove, Remove: remove, Anew: true, Maps: normal.New(normal.Settings{
+				DriverLink: c.String("driver-link"), Compat: c.String("compat"), StubDirs: flags.StubDirs(c),
+			})}
+			return runParts(&p, s)
+		}),
+	}
+}
+
+var firstFlag = &command.Flag{Name: "first", Usage: "put additions before the others"}
+
+func checkName(what, name string) error {
+	if name == "" {
+		return command.Misusef("%s is empty", what)
+	}
+	return nil
+}
+
+func Edit() *command.Command {
+	return &command.Command{
+		Name:      "edit",
+		Also:      []string{"interpreter", "needed", "soname", "execstack"},
+		Usage:     "change the run path, interpreter, needed libraries, soname",
+		Common:    []string{"run-path", "replace-entry", "interpreter", "add-needed", "replace-needed", "dry-run"},
+		Examples:  "runpath edit --run-path '$ORIGIN/../lib' app/bin/app\nrunpath edit --replace-entry /build/lib=/opt/lib app\nrunpath edit --soname libx.so.2 --add-needed liby.so.1 lib/libx.so",
+		ArgsUsage: "PATH...",
+		Flags: append([]*command.Flag{
+			{Kind: command.String, Name: "interpreter", Usage: "set the interpreter of programs to `PATH`"},
+			{Kind: command.String, Name: "soname", Usage: "set the soname of libraries to `NAME`"},
+			{Kind: command.List, Name: "remove-needed", Usage: "remove `NAME` from the needed libraries (repeatable)"},
+			{Kind: command.List, Name: "replace-needed", Usage: "replace OLD with NEW, given as `OLD=NEW` (repeatable)"},
+			{Kind: command.List, Name: "add-needed", Usage: "add `NAME` to the needed libraries, unless it is already there (repeatable)"},
+			firstFlag,
+			{Name: "clear-execstack", Usage: "ask for no executable stack"},
+			{Name: "set-execstack", Usage: "ask for an executable stack"},
+			{Kind: command.String, Name: "run-path", Usage: "write `LIST` as the run path; an empty one removes it"},
+			{Kind: command.List, Name: "add-entry", Usage: "add `ENTRY` to the end of the run path, unless it is already there (repeatable)"},
+			{Kind: command.List, Name: "remove-entry", Usage: "remove `ENTRY` from the run path (repeatable)"},
+			{Kind: command.List, Name: "replace-entry", Usage: "put NEW, or several with colons, in the place of the entry OLD of the run path, given as `OLD=NEW` (repeatable)"},
+			flags.ForceRPath, flags.ForceRunPath,
+			flags.Copy, flags.Store, flags.EvenInStore,
+			command.DryRunFlag,
+		}, flags.Tree...),
+		Action: walk.With(func(s *walk.Session, c *command.Line) error {
+			p, err := partsFromFlags(c)
+			if err != nil {
+				return err
+			}
+			if p.RunPath != nil && !p.ForceRPath && !c.Bool("force-runpath") {
+				p.Inherits = editing.Inherits(s, p.Would)
+			}
+			return runParts(p, s)
+		}),
+	}
+}
+
+// partsFromFlags reads the flags of edit.
+func partsFromFlags(c *command.Line) (*edit.Parts, error) {
+	p := &edit.Parts{
+		Options:      editing.Options(c),
+		RemoveNeeded: c.StringSlice("remove-needed"),
+		AddNeeded:    c.StringSlice("add-needed"),
+		AddFirst:     c.Bool("first"),
+		ForceRPath:   c.Bool("force-rpath"),
+	}
+	text := func(flag string) (*string, error) {
+		if !c.IsSet(flag) {
+			return nil, nil
+		}
+		s := c.String(flag)
+		return &s, checkName("--"+flag, s)
+	}
+	var err error
+	if p.Interpreter, err = text("interpreter"); err != nil {
+		return nil, err
+	}
+	if p.Soname, err = text("soname"); err != nil {
+		return nil, err
+	}
+	for _, name := range p.AddNeeded {
+		if err := checkName("--add-needed", name); err != nil {
+			return nil, err
+		}
+	}
+	for _, pair := range c.StringSlice("replace-needed") {
+		from, to, ok := strings.Cut(pair, "=")
+		if !ok || from == "" || to == "" {
+			return nil, command.Misusef("--replace-needed %q: OLD=NEW", pair)
+		}
+		if p.ReplaceNeeded == nil {
+			p.ReplaceNeeded = map[string]string{}
+		}
+		p.ReplaceNeeded[from] = to
+	}
+	if set := c.Bool("set-execstack"); set || c.Bool("clear-execstack") {
+		if set && c.Bool("clear-execstack") {
+			return nil, command.Misuse("--set-execstack and --clear-execstack exclude each other")
+		}
+		p.ExecStack = &set
+	}
+	add, remove, replace := c.StringSlice("add-entry"), c.StringSlice("remove-entry"), c.StringSlice("replace-entry")
+	for _, pair := range replace {
+		if !strings.Contains(pair, "=") || strings.HasSuffix(pair, "=") {
+			return nil, command.Misusef("--replace-entry %q: OLD=NEW", pair)
+		}
+	}
+	for _, entry := range slices.Concat(add, remove) {
+		if strings.Contains(entry, ":") {
+			return nil, command.Misusef("%q has a colon, which separates entries: repeat the flag", entry)
+		}
+	}
+	if given := c.IsSet("run-path"); given || len(add)+len(remove)+len(replace) > 0 {
+		list := runpath.Parse(c.String("run-path"))
+		p.KeepRPath = !given && !c.Bool("force-runpath") // what audit and explain print is to change one thing
+		p.RunPath = func(l runpath.List) runpath.List {
+			if given {
+				l = list
+			}
+			l = l.Without(remove...)
+			for _, pair := range replace {
+				l = replaceEntry(l, pair)
+			}
+			for _, entry := range add {
+				if len(l.Without(entry)) == len(l) {
+					l = append(l, entry)
+				}
+			}
+			return l
+		}
+	} else if p.ForceRPath || c.Bool("force-runpath") {
+		return nil, command.Misuse("--force-rpath and --force-runpath apply to the run path: give --run-path or --add-entry too")
+	}
+	if p.AddFirst && len(p.AddNeeded) == 0 {
+		return nil, command.Misuse("--first applies only to --add-needed")
+	}
+	if p.Interpreter == nil && p.Soname == nil && p.ExecStack == nil && p.RunPath == nil && len(p.RemoveNeeded)+len(p.ReplaceNeeded)+len(p.AddNeeded) == 0 {
+		return nil, command.Misuse("no change is given")
+	}
+	return p, nil
+}
+
+// replaceEntry puts NEW in the place of an entry OLD of a list; pair is OLD=NEW, where OLD, which may have an equals sign too, is the
+// shortest that is an entry.
+func replaceEntry(l runpath.List, pair string) runpath.List {
+	for i, c := range pair {
+		if old := pair[:i]; c == '=' && len(l.Without(old)) < len(l) {
+			return l.Replace(old, runpath.Parse(pair[i+1:])...)
+		}
+	}
+	return l
+}

@@ -1,0 +1,79 @@
+package parts
+
+import (
+	"debug/elf"
+	"maps"
+	"slices"
+	"strings"
+
+	"cuda-runpath/pkg/cli/editing"
+	"cuda-runpath/pkg/cli/walk"
+	"cuda-runpath/pkg/edit"
+	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/normal"
+	"cuda-runpath/pkg/tree"
+)
+
+// partsReport is an element of "files" in the JSON document of these commands.
+type partsReport struct {
+	walk.Report
+	Changes []edit.PartChange `json:"changes"`
+
+	interpreter string
+}
+
+// runParts edits the session's files. It returns command.ErrFailed where a file failed, after
+// all others were done.
+func runParts(p *edit.Parts, s *walk.Session) error {
+	if p.Note.Maps == nil {
+		p.Note.Maps = normal.New(normal.Settings{})
+	}
+	programs := map[string]int{} // that have a note, by their loaders
+	return editing.Edits(s, func(f *tree.File) *partsReport {
+		result := p.File(f)
+		r := &partsReport{editing.Edited(s, f, &result.Result, result.Before, result.After), append([]edit.PartChange{}, result.Changes...), result.Interpreter}
+		r.Warn = append(result.Notes, r.Warn...)
+		if result.KeptRPath != nil && result.After.Tag == elf.DT_RPATH {
+			r.Info = append(r.Info, editing.KeptRPath(*result.KeptRPath))
+		}
+		r.Notes = slices.Concat(r.Info, r.Warn)
+		var changes []string
+		for _, c := range result.Changes {
+			changes = append(changes, c.Part+" "+partText(c.Before)+" -> "+partText(c.After))
+		}
+		if result.Note.Changed() {
+			changes = append(changes, editing.NoteLine(result.Note))
+		}
+		if r.Action == tree.Edited && r.Reason == "" {
+			r.Line = strings.Join(changes, "; ")
+		}
+		return r
+	}, func(r *partsReport) {
+		if p.Note.Write && r.ResolutionNote != string(edit.NoteNone) && r.ResolutionNote != string(edit.NoteRemoved) {
+			programs[r.interpreter]++
+		}
+	}, func() {
+		for _, at := range slices.Sorted(maps.Keys(programs)) {
+			if reads, known := loader.ReadsNotes(at); known && !reads {
+				s.Log.Infof("%s, the loader of %d of these files, does not read resolution notes", at, programs[at])
+			}
+		}
+	})
+}
+
+func partText(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case []string:
+		if len(v) > 0 {
+			return strings.Join(v, " ")
+		}
+	case bool:
+		if v {
+			return "executable"
+		}
+		return "not executable"
+	}
+	return "(none)"
+}

@@ -1,0 +1,245 @@
+package scripts
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"cuda-runpath/pkg/cli/command"
+	"cuda-runpath/pkg/cli/flags"
+	"cuda-runpath/pkg/cli/walk"
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/remedy"
+	"cuda-runpath/pkg/scripts"
+	"cuda-runpath/pkg/tree"
+)
+
+// Command returns the command scripts.
+func Command() *command.Command {
+	return &command.Command{
+		Name:   "scripts",
+		Usage:  "list where scripts open the driver by name; --fix mends them",
+		Common: []string{"fix", "substitute", "libs", "dry-run", "json", "verbose"},
+		Examples: `runpath scripts .venv
+runpath scripts --fix --dry-run .venv`,
+		ArgsUsage: "PATH...",
+		Description: `ctypes.CDLL("libnvidia-ml.so.1") calls dlopen from Python's own library, so no run path of the package is searched.
+Python, JavaScript and C files are read, and Jupyter notebooks, Julia, Lua and Ruby, of which the places are only listed. --fix
+changes the names that are passed to a call that loads a library, directly or through variables and functions of the same file,
+and nothing else: it writes the path, and the name behind it for where there is no such file. With --libs it does so for the CUDA
+toolkit's libraries that are in a DIR. With --substitute the arguments of substituteInPlace for a change are printed instead.
+--verbose also lists libraries that are named without such a call in sight.
+
+In these and in shell scripts and build files (.pc, .la, CMake's, make's) it also lists linker flags that name directories of a host,
+such as -L/run/opengl-driver/lib and -Wl,-rpath,/usr/local/cuda/lib64: what is linked by them looks there too.`,
+		Flags: []*command.Flag{
+			{Name: "fix", Usage: "replace the names that are opened with the driver link's path"},
+			{Name: "substitute", Usage: "print substituteInPlace commands, for a Nix package"},
+			{Kind: command.List, Name: "libs", Usage: "also look for the CUDA toolkit's libraries, such as libnvrtc.so.12, which are in `DIR` (repeatable)"},
+			flags.DriverLink, flags.Store, flags.EvenInStore, command.DryRunFlag, command.JSONFlag, flags.Jobs,
+			command.VerboseFlag("also list names that are not known to be opened"), command.QuietFlag("report problems only"),
+		},
+		Action: walk.With(func(s *walk.Session, c *command.Line) error {
+			o := scriptOptions{fix: c.Bool("fix"), substitute: c.Bool("substitute"), link: c.String("driver-link")}
+			if c.IsSet("libs") {
+				var err error
+				if o.toolkit, err = scripts.ToolkitIn(c.StringSlice("libs")); err != nil {
+					return command.Misusef("--libs %v", err)
+				}
+			}
+			if o.fix && o.substitute {
+				return command.Misuse("--fix and --substitute exclude each other")
+			}
+			for _, flag := range []string{"dry-run", "store", "even-in-store"} {
+				if c.IsSet(flag) && !o.fix {
+					return command.Misusef("--%s is for --fix", flag)
+				}
+			}
+			if o.link == "" {
+				o.link = driver.Link
+			}
+			return runScripts(s, o)
+		}),
+	}
+}
+
+type scriptOptions struct {
+	fix, substitute bool
+	link            string
+	toolkit         func(name string) string // see [scripts.Find]
+}
+
+// scriptFile is one element of "files" in the JSON document of scripts.
+type scriptFile struct {
+	walk.Report
+	Places []scriptPlace `json:"places"`
+}
+
+type scriptPlace struct {
+	Kind    scripts.Kind `json:"kind"`
+	Library string       `json:"library,omitempty"`
+	// Directory is what a linker's flag names.
+	Directory string `json:"directory,omitempty"`
+	Line      int    `json:"line"`
+	Text      string `json:"text"`
+	Fixable   bool   `json:"fixable"`
+	// Package is what a package writes for one of CUDA's compilers, see [scripts.Place.InPackage].
+	Package string `json:"package,omitempty"`
+	// Alone: --fix writes the path, and not the name behind it.
+	Alone bool `json:"alone,omitempty"`
+	// Substitute are the arguments of nixpkgs' substituteInPlace, "" where the place stays.
+	Substitute string `json:"substitute,omitempty"`
+}
+
+// scriptSummary ends the JSON document of scripts.
+type scriptSummary struct {
+	Searched int    `json:"searched"` // scripts
+	Places   int    `json:"places"`   // where the driver is opened by name, or the host's directories are named to a linker
+	Left     int    `json:"left"`     // of these, not to be changed automatically
+	Edited   int    `json:"edited"`   // files
+	Failed   int    `json:"failed"`
+	Stopped  string `json:"stopped,omitempty"`
+	dry      bool
+}
+
+func (s *scriptSummary) String() string {
+	line := fmt.Sprintf("%s searched: %s, %d not fixable", walk.Count(s.Searched, "script", "scripts"), walk.Count(s.Places, "place", "places"), s.Left)
+	if s.Edited > 0 {
+		verb := "edited"
+		if s.dry {
+			verb = "would be edited"
+		}
+		line += fmt.Sprintf("; %s %s", walk.Count(s.Edited, "file", "files"), verb)
+	}
+	if s.Failed > 0 {
+		line += fmt.Sprintf("; %d failed", s.Failed)
+	}
+	return line
+}
+
+func runScripts(s *walk.Session, o scriptOptions) error {
+	var sum scriptSummary
+	var searched atomic.Int64
+	options := tree.Options{FollowArguments: true}
+	if o.fix {
+		options = tree.Options{AnyLinked: true, Refuse: s.Refuse}
+	}
+	run := walk.Sweep[*scriptFile]{
+		Options: options,
+		Visit: func(f *tree.File) (*scriptFile, bool) {
+			r := &scriptFile{walk.Report{Path: f.Path, Action: tree.Unchanged}, []scriptPlace{}}
+			err := f.Err
+			if err == nil {
+				var is bool
+				if is, err = o.visit(f, r, s); is {
+					searched.Add(1)
+				}
+			}
+			r.Fail(err)
+			return r, err != nil || len(r.Places) > 0
+		},
+		Tell: func(r *scriptFile) {
+			log := s.Log.WithField("path", r.Path)
+			say := func(p scriptPlace, what string) {
+				line := fmt.Sprintf("%d: %s: %s", p.Line, what, command.Printable(p.Text))
+				switch {
+				case o.substitute: // stdout is for commands
+					log.Info(line)
+				case !s.Quiet:
+					s.Say("%s: %s", command.Printable(r.Path), line)
+				}
+			}
+			for _, p := range r.Places {
+				if p.Kind == scripts.Named {
+					if s.Verbose {
+						say(p, p.Library+" is mentioned")
+					}
+					continue
+				}
+				sum.Places++
+				what := "opens " + p.Library + " by name"
+				if p.Alone {
+					what += ", and --fix leaves the path alone there"
+				}
+				switch {
+				case p.Kind == scripts.Burnt:
+					what = "names " + p.Directory + ", the host's, to the linker"
+					if strings.Contains(p.Directory, "/stubs") {
+						what = "has " + p.Directory + ", which has stubs, searched at run time"
+					}
+				case p.Kind == scripts.Ldconfig:
+					what = "runs ldconfig -p, which does not list the driver link"
+				case p.Kind == scripts.Lookup && !p.Fixable:
+					what = "looks for " + p.Library + " by name"
+				}
+				if !p.Fixable {
+					sum.Left++
+				}
+				switch {
+				case p.Kind == scripts.Program:
+					what = "looks for " + p.Library + " in PATH; a package writes " + p.Package + " there"
+				case p.Kind == scripts.Variable:
+					what = "reads " + p.Library + "; a package sets it, " + p.Package
+				case !p.Fixable:
+					what += ", which --fix does not change"
+				}
+				if o.substitute && p.Substitute != "" && !s.JSON {
+					fmt.Fprintln(s.Stdout, remedy.Substitute(r.Path, p.Substitute))
+					continue
+				}
+				say(p, what)
+			}
+		},
+		End: func(all *walk.Summary, _ int) (any, string) {
+			sum.Searched, sum.Edited, sum.Failed, sum.Stopped, sum.dry = int(searched.Load()), all.Edited, all.Failed, all.Stopped, s.DryRun
+			return &sum, sum.String()
+		},
+	}
+	if o.fix {
+		run.Options.Leftover = s.Leftover()
+	}
+	return run.Run(s)
+}
+
+// visit searches one file. It reports whether it is a script.
+func (o *scriptOptions) visit(f *tree.File, r *scriptFile, s *walk.Session) (is bool, err error) {
+	if f.SameAs != "" {
+		return false, nil
+	}
+	whole, lang, is, err := scripts.ReadSource(f)
+	if whole == "" || err != nil {
+		return is, err
+	}
+	var places []scripts.Place
+	if lang != scripts.Unknown {
+		places = scripts.Find(whole, lang, o.toolkit)
+	}
+	if lang != scripts.Notebook {
+		places = append(places, scripts.Flags(whole)...)
+	}
+	if o.fix {
+		if fixed := scripts.Fix(whole, places, o.link); fixed != whole {
+			if !s.DryRun {
+				if err := scripts.Write(f, fixed); err != nil {
+					return true, err
+				}
+			}
+			r.Action = tree.Edited
+			r.LeftLinks(f.OutsideLinks())
+		}
+	}
+	for _, p := range places {
+		if p.Kind == scripts.Named && !s.Verbose {
+			continue
+		}
+		place := scriptPlace{Kind: p.Kind, Library: p.Library, Directory: p.Directory, Line: p.Line, Text: p.Text, Fixable: p.Replace != "", Alone: p.Alone}
+		if p.Kind == scripts.Program || p.Kind == scripts.Variable {
+			place.Package = p.InPackage()
+		}
+		if o.substitute || s.JSON {
+			place.Substitute = p.Substitute(whole, places)
+		}
+		r.Places = append(r.Places, place)
+	}
+	return true, nil
+}

@@ -1,0 +1,24 @@
+package walk
+
+import (
+	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/tree"
+)
+
+// Tolerates reports whether a file's failure is a warning, as it is under --malformed warn.
+func (s *Session) Tolerates(f *tree.File, err error) bool {
+	return s.Tolerant && (elfimage.IsMalformed(err) || f.Unreadable())
+}
+
+// ParseError returns what is wrong with an open file as an ELF image. The loader's
+// reasons, which a check gives, are in the loader's words and have no type.
+func ParseError(f *tree.File) error {
+	if f.Err != nil {
+		return f.Err
+	}
+	im, err := elfimage.ParseHead(f, f.Size(), f.Head())
+	if err == nil {
+		im.Release()
+	}
+	return err
+}

@@ -1,0 +1,94 @@
+package walk
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"cuda-runpath/pkg/tree"
+)
+
+// Sweep is a run over all files of a session's paths. What it does not say, [telling] does.
+type Sweep[R Reported] struct {
+	Options tree.Options
+	// visit looks at a file. It is called from several goroutines.
+	Visit func(*tree.File) (result R, keep bool)
+	// together, where it is not nil, is called with all results before the first is told, and
+	// returns what is told.
+	Together func([]R) ([]R, error)
+	// tell, where it is not nil, is called with each result, in the order of the walk, before
+	// that is told.
+	Tell func(R)
+	// nothing, where it is not nil, is called at the end of a walk that came to its end, and returns what is told beside
+	// the files: which of the paths had nothing to check.
+	Nothing func() []R
+	// end, where it is not nil, returns the summary, and what stands on stdout at the end where there is no
+	// document. dropped is how many files were not kept.
+	End func(sum *Summary, dropped int) (summary any, line string)
+}
+
+// Run returns command.ErrFailed where a file failed or the walk did not come to its end.
+func (w *Sweep[R]) Run(s *Session) error {
+	t := s.Telling()
+	tell := func(r R) {
+		if w.Tell != nil {
+			w.Tell(r)
+		}
+		t.File(r)
+	}
+	var all []R
+	emit := tell
+	if w.Together != nil {
+		emit = func(r R) { all = append(all, r) }
+	}
+	var dropped atomic.Int64
+	err := Walk(s, w.Options, func(f *tree.File) (R, bool) {
+		r, keep := w.Visit(f)
+		if !keep {
+			dropped.Add(1)
+		}
+		return r, keep
+	}, emit)
+	if w.Together != nil {
+		told, late := w.Together(all)
+		for _, r := range told {
+			tell(r)
+		}
+		if err == nil {
+			err = late
+		}
+	}
+	if w.Nothing != nil && err == nil {
+		for _, r := range w.Nothing() {
+			tell(r)
+		}
+	}
+	t.Stop(err)
+	if w.End == nil {
+		return t.End(&t.Sum, "")
+	}
+	return t.End(w.End(&t.Sum, int(dropped.Load())))
+}
+
+// Leftover says that a copy was removed that an edit which was killed has left; see [tree.Options].
+// A dry run leaves it.
+func (s *Session) Leftover() func(path string, err error) {
+	if s.DryRun {
+		return nil
+	}
+	return func(path string, err error) {
+		log := s.Log.WithField("path", path)
+		if err != nil {
+			log.Errorf("is a copy that an edit which was killed has left, and cannot be removed: %v", err)
+			return
+		}
+		log.Warn("was a copy that an edit which was killed has left; removed")
+	}
+}
+
+// Say prints a line to stdout, where that takes text. [command.Run] knows what could not be
+// written.
+func (s *Session) Say(format string, args ...any) {
+	if !s.JSON && !s.Document {
+		fmt.Fprintf(s.Stdout, format+"\n", args...)
+	}
+}
