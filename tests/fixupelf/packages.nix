@@ -260,6 +260,18 @@ let
       nativeBuildInputs = [ driver ];
       build = plain;
     };
+    together = {
+      nativeBuildInputs = [
+        driver
+        autoPatchelf
+      ];
+      buildInputs = [
+        one
+        two
+      ];
+      cudaResolutionNote = true;
+      build = compile "-Wl,-rpath,/none";
+    };
     many.build = plain + ''
       for ((i = 0; i < 60; i++)); do cp $out/lib/libuse.so $out/lib/lib$i.so; done
     '';
