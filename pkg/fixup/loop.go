@@ -40,7 +40,7 @@ type planned struct {
 type choice struct {
 	plan  *Plan
 	need  *Need
-	gives *loader.Object // what a start gets by it, for those of a chain
+	gives *member // what a start gets by it, for those of a chain
 }
 
 // refusal is a candidate that may be refused, if another does.
@@ -79,9 +79,7 @@ func (r *Resolver) loop(plans []*Plan, jobs int, again bool) {
 	for w.spoils(first) {
 	}
 	for _, f := range w.faults() {
-		if f.tell != nil {
-			f.tell()
-		}
+		w.tell(f)
 	}
 	if w.changes {
 		r.ix.asked = w
@@ -114,15 +112,15 @@ func (w *loop) surprises() []Surprise {
 // there was one.
 func (w *loop) refuse(clashes bool) bool {
 	changed := map[*Plan]bool{}
-	hopeless := map[*loader.Object]bool{} // nothing helps who brought it, either
+	hopeless := map[*member]bool{} // nothing helps who brought it, either
 	missing := false
 	for _, f := range w.faults() {
-		if f.clash && !clashes || missing && !f.missing {
+		if f.clash() && !clashes || missing && !f.missing() {
 			break // they may be others then
 		}
-		var none []*loader.Object
-		for x := range f.helps {
-			if f.missing && hopeless[x.gives] {
+		var none []*member
+		for x := range w.helps(f) {
+			if f.missing() && hopeless[x.gives] {
 				break
 			}
 			if none = append(none, x.gives); changed[x.plan] {
@@ -130,12 +128,12 @@ func (w *loop) refuse(clashes bool) bool {
 				break
 			}
 			if w.another(x) && w.take(x) {
-				changed[x.plan], missing, none = true, missing || f.missing, nil
+				changed[x.plan], missing, none = true, missing || f.missing(), nil
 				break
 			}
 		}
 		for _, o := range none {
-			hopeless[o] = f.missing && o != nil
+			hopeless[o] = f.missing() && o != nil
 		}
 	}
 	if len(changed) > 0 {
@@ -228,48 +226,65 @@ func (w *loop) retry() (changed bool) {
 
 // state is what fails, to be compared.
 type state struct {
-	starts map[string]bool   // whether they fail
-	faults map[string]string // the start, by the fault's key; "" where it is of several
+	starts  map[*Plan]*start
+	errs    map[*Plan]bool // of starts: the plan has an error
+	clashes map[[3]string]bool
 }
 
 func (w *loop) state() state {
-	s := state{map[string]bool{}, map[string]string{}}
+	s := state{make(map[*Plan]*start, len(w.all)), map[*Plan]bool{}, map[[3]string]bool{}}
 	for _, at := range w.all {
-		file := at.plan.Object.Real
-		if s.starts[file] = len(at.faults) > 0 || at.plan.Err != nil; at.plan.Err != nil {
-			s.faults[file] = file
-		}
-		for _, f := range at.faults {
-			s.faults[f.key] = file
+		if s.starts[at.plan] = at; at.plan.Err != nil {
+			s.errs[at.plan] = true
 		}
 	}
 	for _, f := range w.clashes() {
-		s.faults[f.key] = ""
+		s.clashes[f.key()] = true
 	}
 	return s
+}
+
+// fails reports whether a start fails; is, whether it is one.
+func (s state) fails(p *Plan) (fails, is bool) {
+	at := s.starts[p]
+	return at != nil && len(at.faults) > 0 || s.errs[p], at != nil
 }
 
 // noWorse reports whether no start fails that did not, and nothing else does, unless fewer fail. A library is a start
 // only as long as no program loads it, and counts only where it was one before.
 func (s state) noWorse(than state) bool {
-	for start, fails := range than.starts {
-		if s.starts[start] && !fails {
+	more := false
+	for p, was := range than.starts {
+		did, _ := than.fails(p)
+		does, is := s.fails(p)
+		if does && is && !did {
 			return false
 		}
+		more = more || is && (s.errs[p] && !than.errs[p] || s.starts[p].failsMore(was))
 	}
-	for key, start := range s.faults {
-		_, was := than.faults[key]
-		if _, is := than.starts[start]; !was && (start == "" || is) {
-			return s.fewer(than)
-		}
+	for key := range s.clashes {
+		more = more || !than.clashes[key]
 	}
-	return true
+	return !more || s.fewer(than)
+}
+
+// failsMore reports whether a start has a fault that it did not have.
+func (s *start) failsMore(was *start) bool {
+	if s == was {
+		return false
+	}
+	had := map[[3]string]bool{}
+	for i := range was.faults {
+		had[was.faults[i].key()] = true
+	}
+	return slices.ContainsFunc(s.faults, func(f fault) bool { return !had[f.key()] })
 }
 
 // fewer reports whether a start does not fail any more that did.
 func (s state) fewer(than state) bool {
-	for start, fails := range than.starts {
-		if now, is := s.starts[start]; fails && is && !now {
+	for p := range than.starts {
+		did, _ := than.fails(p)
+		if does, is := s.fails(p); did && is && !does {
 			return true
 		}
 	}
@@ -281,7 +296,7 @@ func (s state) fewer(than state) bool {
 func (w *loop) spoils(first state) bool {
 	changed := map[*Plan]bool{}
 	for _, s := range w.all {
-		failed, was := first.starts[s.plan.Object.Real]
+		failed, was := first.fails(s.plan)
 		if len(s.faults) == 0 || w.r.today == nil && (failed || !was) {
 			continue
 		}
@@ -291,7 +306,7 @@ func (w *loop) spoils(first state) bool {
 		for p := range s.loads {
 			if p.Changes() && p.Err == nil {
 				p.Err = fmt.Errorf("with what it would get, %s could not be loaded, which can be now: %s",
-					s.plan.Object.Path, s.faults[0].text)
+					s.plan.Object.Path, s.faults[0].text())
 				changed[p] = true
 			}
 		}
@@ -396,7 +411,7 @@ func (w *loop) conflict(a, b ask, lacks []string) {
 		}
 	}
 	p := cmp.Or(pa, pb)
-	for _, by := range []*loader.Object{a.by, b.by} {
+	for _, by := range []*member{a.by, b.by} {
 		for c := range w.chain(by) {
 			p = cmp.Or(p, c.plan)
 		}
@@ -408,22 +423,22 @@ func (w *loop) conflict(a, b ask, lacks []string) {
 		return
 	}
 	p.Warnings = append(p.Warnings, fmt.Sprintf("%s: %s takes %s, which lacks %s that %s needs: in a process that loads both, "+
-		"this one fails if the other comes first", a.name, a.by.Path, a.takes.Path, strings.Join(lacks, ", "), b.by.Path))
+		"this one fails if the other comes first", a.name, a.by.path, a.takes.path, strings.Join(lacks, ", "), b.by.path))
 }
 
 // lack notes that a file outside the tree lacks a library, if the run has led to it, or was told of it.
-func (w *loop) lack(p *Plan, chain iter.Seq[choice], by *loader.Object, name string) {
-	l := Lack{Name: by.Name, Path: by.Path, By: by.Path, Names: []string{name}}
+func (w *loop) lack(p *Plan, chain iter.Seq[choice], by *member, name string) {
+	l := Lack{Name: by.name, Path: by.path, By: by.path, Names: []string{name}}
 	var nearest choice
 	for c := range chain {
 		nearest = c
 		break
 	}
 	if n := nearest.need; n != nil && n.Outcome == Found {
-		if p = nearest.plan; n.Candidate.Object.Real != by.File.Path {
+		if p = nearest.plan; n.Candidate.Object.Real != by.file.Path {
 			l.Name, l.Path = n.Name, n.Candidate.Path
 		}
-	} else if !w.r.given(by.File.Path) {
+	} else if !w.r.given(by.file.Path) {
 		return
 	}
 	for _, other := range w.plans {

@@ -2,6 +2,7 @@ package fixup
 
 import (
 	"fmt"
+	"path"
 	"runtime"
 	"testing"
 )
@@ -28,5 +29,62 @@ func TestMuchThatIsMissingBehindManyChoices(t *testing.T) {
 		if n := p.Needs; n[0].Outcome != Found || n[1].Outcome != Missing || len(n[0].refused) > 0 {
 			t.Errorf("%s: %v, %v, refused: %v", name, n[0].Outcome, n[1].Outcome, n[0].refused)
 		}
+	}
+}
+
+// What is kept of a start is little for each library in it, and no more where each of them lacks something.
+func TestWhatIsKeptOfManyStarts(t *testing.T) {
+	kept := func(length int) int64 {
+		s := newStageIn(t)
+		for _, dir := range []string{"a", "b", "c"} {
+			for i := range length {
+				s.put(fmt.Sprintf("out/%s/lib%d.so", dir, i), lib(fmt.Sprintf("lib%d.so", i),
+					fmt.Sprintf("lib%d.so", (i+1)%length), fmt.Sprintf("libgone%d.so", i)).Object)
+			}
+		}
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		before := m.HeapAlloc
+		r := s.resolve()
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		runtime.KeepAlive(r)
+		return int64(m.HeapAlloc) - int64(before)
+	}
+	const few, many = 20, 120
+	// Each of the 3*many libraries is a start with as many in it.
+	if each := (kept(many) - kept(few)) / (3*many*many - 3*few*few); each > 400 {
+		t.Errorf("%d bytes are kept for each library of a start", each)
+	}
+}
+
+// Many versions of one library, each of which does for its own users alone: twice as many are twice the work, or little more.
+func TestManyVersionsOfOneLibrary(t *testing.T) {
+	work := func(versions int) uint64 {
+		s := newStageIn(t)
+		for i := range versions {
+			v := fmt.Sprintf("V%d", i)
+			s.put(fmt.Sprintf("out/d%d/libx.so", i), lib("libx.so").defines(v).Object)
+			for k := range 3 {
+				s.put(fmt.Sprintf("out/d%d/plug%d-%d.so", i, i, k), lib(fmt.Sprintf("plug%d-%d.so", i, k), "libx.so").requires("libx.so", v).Object)
+			}
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		r := s.resolve()
+		runtime.ReadMemStats(&after)
+		for name, p := range r.by {
+			for _, n := range p.Needs {
+				if n.Outcome != Found || path.Dir(n.Candidate.Path) != path.Dir(p.Object.Path) {
+					t.Errorf("%s: %v %s", name, n.Outcome, n.Candidate.Path)
+				}
+			}
+		}
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	few, many := work(10), work(40)
+	if many > 8*few {
+		t.Errorf("%d kB were allocated for 10 versions, %d kB for 40", few>>10, many>>10)
 	}
 }

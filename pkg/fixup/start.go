@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/process"
 )
@@ -23,19 +24,47 @@ type start struct {
 	err    error
 }
 
-// ask is an object of a start that asks for a library with versions by its name.
-type ask struct {
-	name      string
-	by, takes *loader.Object
+// member is what is kept of an object of a start, of which there may be very many.
+type member struct {
+	name, path string
+	file       *files.File // nil where nothing was found
+	by         *member     // the first to ask for it
 }
 
-// fault is something with which a start fails, or may fail.
+// ask is an object of a start that asks for a library by its name.
+type ask struct {
+	name      string
+	by, takes *member
+}
+
+// fault is something with which a start fails, or may fail: what is asked for is missing, or lacks versions.
 type fault struct {
-	key, text string
-	missing   bool               // else a version is
-	clash     bool               // of starts that can be in one process
-	helps     iter.Seq[*refusal] // of which one is enough; made when asked for: there may be very many
-	tell      func()             // what to say of it at the end; nil for nothing
+	*start
+	ask
+	need  *Need    // of the one that asks; nil where it is not the tree's
+	lacks []string // versions; nil: it is missing
+	who   ask      // who needs them; in another start, with which this one may be in one process, where users is not nil
+	users iter.Seq[ask]
+}
+
+func (f *fault) missing() bool { return f.lacks == nil }
+
+// clash reports whether it is of starts that can be in one process.
+func (f *fault) clash() bool { return f.users != nil }
+
+func (f *fault) text() string {
+	if f.missing() {
+		return fmt.Sprintf("%s, which %s needs, is not found", f.name, f.by.path)
+	}
+	return fmt.Sprintf("%s lacks %s, which %s needs", f.takes.path, strings.Join(f.lacks, ", "), f.who.by.path)
+}
+
+// key tells the faults of one start, or all clashes, apart.
+func (f *fault) key() [3]string {
+	if f.clash() {
+		return [3]string{f.name, f.by.file.Path, f.who.by.file.Path}
+	}
+	return [3]string{f.name, path.Base(f.by.path)}
 }
 
 func (s *start) loadsOneOf(plans map[*Plan]bool) bool {
@@ -55,12 +84,23 @@ func (w *loop) start(l *loader.Loader, p *Plan) *start {
 		s.err = err
 		return s
 	}
+	members := make(map[*loader.Object]*member, len(load.Objects))
+	var of func(o *loader.Object) *member
+	of = func(o *loader.Object) *member {
+		m := members[o]
+		if m == nil && o != nil {
+			m = &member{name: o.Name, path: o.Path, file: o.File}
+			members[o], m.by = m, of(o.NeededBy)
+		}
+		return m
+	}
 	for _, o := range load.Objects {
-		from := w.of(o)
+		by := of(o)
+		from := w.of(by)
 		if from != nil {
 			s.loads[from] = true
 			if p.Object.program() {
-				s.found = append(s.found, compare(from, o, load.Load, p)...)
+				s.differs(compare(from, o, load.Load, p))
 			}
 		}
 		for _, u := range o.Uses {
@@ -71,10 +111,10 @@ func (w *loop) start(l *loader.Loader, p *Plan) *start {
 			if from != nil {
 				n = from.need(u.Name)
 			}
-			a := ask{u.Name, o, u.To}
+			a := ask{u.Name, by, of(u.To)}
 			switch {
 			case w.gone(load, u, n):
-				s.faults = append(s.faults, w.missing(s, a, n))
+				s.faults = append(s.faults, fault{start: s, ask: a, need: n})
 			case u.To.File != nil && u.To.File.Versioned() && !libCName(u.Name):
 				s.asks = append(s.asks, a)
 			}
@@ -85,33 +125,39 @@ func (w *loop) start(l *loader.Loader, p *Plan) *start {
 				}
 			}
 			if len(lacks) > 0 {
-				s.faults = append(s.faults, w.lacking(s, a, n, lacks))
+				s.faults = append(s.faults, fault{start: s, ask: a, need: n, lacks: lacks, who: a})
 			}
 		}
 	}
 	if !p.Object.program() && p.Err == nil {
-		s.found = compare(p, load.Main, load.Load, p)
-	}
-	for _, o := range load.Objects { // of many starts, what else there is takes gigabytes
-		*o = loader.Object{Name: o.Name, Path: o.Path, File: o.File, NeededBy: o.NeededBy}
+		s.differs(compare(p, load.Main, load.Load, p))
 	}
 	return s
 }
 
+// differs keeps what is not as it was planned.
+func (s *start) differs(found []Surprise) {
+	for _, f := range found {
+		if f.Text != "" {
+			s.found = append(s.found, f)
+		}
+	}
+}
+
 // of returns the plan of an object's file; nil for one that is not the tree's.
-func (w *loop) of(o *loader.Object) *Plan {
-	if o.File == nil {
+func (w *loop) of(o *member) *Plan {
+	if o.file == nil {
 		return nil
 	}
-	return w.planned[o.File.Path]
+	return w.planned[o.file.Path]
 }
 
 // chain are the run's choices by which an object is in a start, the nearest first.
-func (w *loop) chain(o *loader.Object) iter.Seq[choice] {
+func (w *loop) chain(o *member) iter.Seq[choice] {
 	return func(yield func(choice) bool) {
-		for o := o; o.NeededBy != nil; o = o.NeededBy {
-			if p := w.of(o.NeededBy); p != nil {
-				if n := p.need(o.Name); n != nil && p.chosen(n) && w.r.taken(n) != nil && !yield(choice{p, n, o}) {
+		for o := o; o.by != nil; o = o.by {
+			if p := w.of(o.by); p != nil {
+				if n := p.need(o.name); n != nil && p.chosen(n) && w.r.taken(n) != nil && !yield(choice{p, n, o}) {
 					return
 				}
 			}
@@ -121,6 +167,7 @@ func (w *loop) chain(o *loader.Object) iter.Seq[choice] {
 
 // gone reports whether an object of a start would not find what it uses, where that is no wonder. n is its need.
 func (w *loop) gone(load *process.State, u loader.Use, n *Need) bool {
+	main := w.planned[load.Main.File.Path]
 	found := u.To.Found()
 	if found && (w.r.today != nil || u.To.Rule != loader.ByCache && u.To.Rule != loader.ByDefault) {
 		return false
@@ -130,28 +177,51 @@ func (w *loop) gone(load *process.State, u loader.Use, n *Need) bool {
 		return false
 	case n != nil && (n.Outcome == Ignored || n.Outcome == Optional || n.Outcome == Absolute || n.Outcome == InLibC):
 		return false
-	case n != nil && n.inherited && !w.of(load.Main).Object.program(): // which only a program of the tree makes it find
+	case n != nil && n.inherited && !main.Object.program(): // which only a program of the tree makes it find
 		return false
 	case n != nil && (found && n.Outcome != Missing || n.Outcome == Found && !load.Interp.Found), w.r.ignored(u.Name):
 		return false
 	}
 	// In a build there is nothing of the host's.
-	return !found || w.r.in(w.of(load.Main)) != path.Dir(u.To.File.Path)
+	return !found || w.r.in(main) != path.Dir(u.To.File.Path)
 }
 
-// missing is the fault that an object of a start does not find a library. n is its need.
-func (w *loop) missing(s *start, a ask, n *Need) fault {
-	f := fault{key: s.key(a), text: fmt.Sprintf("%s, which %s needs, is not found", a.name, a.by.Path), missing: true}
-	f.helps = func(yield func(*refusal) bool) {
-		if n != nil && n.Outcome == BySystem && !yield(w.refusal(choice{plan: w.of(a.by), need: n}, "is not found by what will be the run paths")) {
+// helps are the refusals of which one is enough: made when asked for, there may be very many.
+func (w *loop) helps(f *fault) iter.Seq[*refusal] {
+	switch {
+	case f.missing():
+		return w.finds(f)
+	case f.clash():
+		return w.apart(f, f.users)
+	}
+	return func(yield func(*refusal) bool) {
+		n := f.need
+		if n != nil && n.inherited && !yield(w.refusal(choice{plan: w.of(f.by), need: n}, "is not what it finds by what will be the run paths")) {
 			return
 		}
-		for c := range w.chain(a.by) {
+		w.apart(f, func(yield func(ask) bool) {
+			for _, b := range f.asks {
+				if b.name == f.name && !yield(b) {
+					return
+				}
+			}
+		})(yield)
+	}
+}
+
+// finds are the refusals by which who does not find a library would find it, or would not be there.
+func (w *loop) finds(f *fault) iter.Seq[*refusal] {
+	return func(yield func(*refusal) bool) {
+		n := f.need
+		if n != nil && n.Outcome == BySystem && !yield(w.refusal(choice{plan: w.of(f.by), need: n}, "is not found by what will be the run paths")) {
+			return
+		}
+		for c := range w.chain(f.by) {
 			x := w.refusal(c, "")
 			x.why = func() string {
-				why := fmt.Sprintf("needs %s, which is missing", a.name)
-				for o := a.by; o.File.Path != x.object.Real && o.NeededBy != nil; o = o.NeededBy {
-					why = fmt.Sprintf("needs %s, which %s", o.Name, why)
+				why := fmt.Sprintf("needs %s, which is missing", f.name)
+				for o := f.by; o.file.Path != x.object.Real && o.by != nil; o = o.by {
+					why = fmt.Sprintf("needs %s, which %s", o.name, why)
 				}
 				return why
 			}
@@ -160,34 +230,16 @@ func (w *loop) missing(s *start, a ask, n *Need) fault {
 			}
 		}
 	}
-	if w.of(a.by) == nil {
-		f.tell = func() { w.lack(s.plan, w.chain(a.by), a.by, a.name) }
-	}
-	return f
 }
 
-// lacking is the fault that an object of a start gets a library without a version that it needs. n is its need.
-func (w *loop) lacking(s *start, a ask, n *Need, lacks []string) fault {
-	what := strings.Join(lacks, ", ")
-	f := fault{key: s.key(a), text: fmt.Sprintf("%s lacks %s, which %s needs", a.takes.Path, what, a.by.Path)}
-	users := func(yield func(ask) bool) {
-		for _, b := range s.asks {
-			if b.name == a.name && !yield(b) {
-				return
-			}
-		}
+// tell says of a fault that is left what is to be said of it.
+func (w *loop) tell(f *fault) {
+	switch {
+	case f.clash():
+		w.conflict(f.ask, f.who, f.lacks)
+	case f.missing() && w.of(f.by) == nil:
+		w.lack(f.plan, w.chain(f.by), f.by, f.name)
 	}
-	f.helps = func(yield func(*refusal) bool) {
-		if n != nil && n.inherited && !yield(w.refusal(choice{plan: w.of(a.by), need: n}, "is not what it finds by what will be the run paths")) {
-			return
-		}
-		w.apart(a, a, lacks, users, true)(yield)
-	}
-	return f
-}
-
-func (s *start) key(a ask) string {
-	return s.plan.Object.Real + "\x00" + path.Base(a.by.Path) + "\x00" + a.name
 }
 
 func (w *loop) refusal(c choice, why string) *refusal {
@@ -195,25 +247,26 @@ func (w *loop) refusal(c choice, why string) *refusal {
 }
 
 // apart are the refusals by which what one object takes for a name would not meet another that needs more of it.
-// For whom else what it takes must do says users; one says that they are of one start.
-func (w *loop) apart(a, b ask, lacks []string, users iter.Seq[ask], one bool) iter.Seq[*refusal] {
-	what := func() string { return fmt.Sprintf("%s that %s needs", strings.Join(lacks, ", "), b.by.Path) }
+// For whom else what it takes must do says users.
+func (w *loop) apart(f *fault, users iter.Seq[ask]) iter.Seq[*refusal] {
+	a, b, lacks := f.ask, f.who, f.lacks
+	what := func() string { return fmt.Sprintf("%s that %s needs", strings.Join(lacks, ", "), b.by.path) }
 	return func(yield func(*refusal) bool) {
 		for c := range w.chain(a.takes) {
-			if !one && c.need.Outcome != Found { // which plugins are opened together is not known
+			if f.clash() && c.need.Outcome != Found { // which plugins are opened together is not known
 				continue
 			}
 			x := w.refusal(c, "")
 			x.why = func() string {
-				return fmt.Sprintf("brings %s, which lacks %s in the same process", a.takes.Path, what())
+				return fmt.Sprintf("brings %s, which lacks %s in the same process", a.takes.path, what())
 			}
-			if x.object.Real == a.takes.File.Path {
+			if x.object.Real == a.takes.file.Path {
 				x.why = func() string {
-					return fmt.Sprintf("lacks %s, which %s needs in the same process", strings.Join(lacks, ", "), b.by.Path)
+					return fmt.Sprintf("lacks %s, which %s needs in the same process", strings.Join(lacks, ", "), b.by.path)
 				}
 				x.does = func(lib *Object) bool {
 					for u := range users {
-						if len(lib.Lacks(u.by.File, a.name)) > 0 {
+						if len(lib.Lacks(u.by.file, a.name)) > 0 {
 							return false
 						}
 					}
@@ -224,10 +277,10 @@ func (w *loop) apart(a, b ask, lacks []string, users iter.Seq[ask], one bool) it
 				return
 			}
 		}
-		if one || w.of(b.by) == nil {
+		if !f.clash() || w.of(b.by) == nil {
 			for c := range w.chain(b.by) {
 				x := w.refusal(c, "")
-				x.why = func() string { return fmt.Sprintf("meets %s, which lacks %s", a.takes.Path, what()) }
+				x.why = func() string { return fmt.Sprintf("meets %s, which lacks %s", a.takes.path, what()) }
 				if !yield(x) {
 					return
 				}
@@ -237,11 +290,11 @@ func (w *loop) apart(a, b ask, lacks []string, users iter.Seq[ask], one bool) it
 }
 
 // faults returns all: first what is missing, at last those of starts that can be in one process.
-func (w *loop) faults() (out []fault) {
-	var later []fault
+func (w *loop) faults() (out []*fault) {
+	var later []*fault
 	for _, s := range w.all {
-		for _, f := range s.faults {
-			if f.missing {
+		for i := range s.faults {
+			if f := &s.faults[i]; f.missing() {
 				out = append(out, f)
 			} else {
 				later = append(later, f)
@@ -252,53 +305,68 @@ func (w *loop) faults() (out []fault) {
 }
 
 // clashes are the faults of starts that can be in one process. A process loads one file for a name, the first that
-// something asks for: so what one takes must do for all.
-func (w *loop) clashes() (out []fault) {
+// something asks for: so what one takes must do for all. Of the tree's files that what one takes does not do for the first is
+// enough, as the same helps against all of them.
+func (w *loop) clashes() (out []*fault) {
 	type user struct {
 		*start
 		ask
 	}
-	type library struct{ name, file string }
-	by, libraries, files := map[library][]user{}, []library(nil), map[string]int{}
+	type library struct {
+		name  string
+		file  *files.File
+		users []user
+	}
+	at, named := map[[2]string]*library{}, map[string][]*library{}
+	var names []string
 	for _, s := range w.all {
 		for _, a := range s.asks {
-			l := library{a.name, a.takes.File.Path}
-			if by[l] == nil {
-				libraries = append(libraries, l)
-				files[a.name]++
+			key := [2]string{a.name, a.takes.file.Path}
+			l := at[key]
+			if l == nil {
+				if l = (&library{name: a.name, file: a.takes.file}); named[a.name] == nil {
+					names = append(names, a.name)
+				}
+				at[key], named[a.name] = l, append(named[a.name], l)
 			}
-			by[l] = append(by[l], user{s, a})
+			l.users = append(l.users, user{s, a})
 		}
 	}
-	libraries = slices.DeleteFunc(libraries, func(l library) bool { return files[l.name] == 1 })
-	for _, l := range libraries {
-		seen := map[[2]string]bool{}
-		for _, other := range libraries {
-			if other.name != l.name || other == l {
-				continue
-			}
-			for _, b := range by[other] {
-				lacks := by[l][0].takes.File.Lacks(b.by.File, l.name)
-				for _, a := range by[l] {
-					pair := [2]string{a.by.File.Path, b.by.File.Path}
+	for _, name := range names {
+		for _, l := range named[name] {
+			seen := map[string]bool{} // which of its users clash with one of the tree
+			pairs := map[[2]string]bool{}
+			for _, other := range named[name] {
+				if len(seen) == len(l.users) {
+					break
+				}
+				if other == l {
+					continue
+				}
+				for _, b := range other.users {
+					lacks := l.file.Lacks(b.by.file, name)
 					if len(lacks) == 0 {
-						break
-					} else if a.start == b.start || seen[pair] || !meet(a.start, b.start) {
 						continue
 					}
-					seen[pair] = true
-					users := func(yield func(ask) bool) {
-						for _, l := range libraries {
-							for _, c := range by[l] {
-								if l.name == a.name && (c.start == a.start || meet(a.start, c.start)) && !yield(c.ask) {
-									return
+					own := w.of(b.by) != nil
+					for _, a := range l.users {
+						pair := [2]string{a.by.file.Path, b.by.file.Path}
+						if own && seen[pair[0]] || pairs[pair] || a.start == b.start || !meet(a.start, b.start) {
+							continue
+						}
+						pairs[pair] = true
+						seen[pair[0]] = seen[pair[0]] || own
+						users := func(yield func(ask) bool) {
+							for _, l := range named[name] {
+								for _, c := range l.users {
+									if (c.start == a.start || meet(a.start, c.start)) && !yield(c.ask) {
+										return
+									}
 								}
 							}
 						}
+						out = append(out, &fault{start: a.start, ask: a.ask, lacks: lacks, who: b.ask, users: users})
 					}
-					out = append(out, fault{key: strings.Join([]string{l.name, pair[0], pair[1]}, "\x00"),
-						clash: true, helps: w.apart(a.ask, b.ask, lacks, users, false),
-						tell: func() { w.conflict(a.ask, b.ask, lacks) }})
 				}
 			}
 		}
