@@ -50,7 +50,8 @@ type places struct {
 	links   memo[link]            // by the path on this machine
 	dirs    memo[map[string]bool] // names; nil where they cannot be read
 	resolve memo[Place]
-	access  memo[bool] // see accessible
+	long    memo[Place] // see longPath
+	access  memo[bool]  // see accessible
 }
 
 // memo remembers what there is to a path, the first that was found.
@@ -78,6 +79,15 @@ func (m *memo[V]) keep(key string, v V) (kept V, known bool) {
 	}
 	m.of[key] = v
 	return v, false
+}
+
+// limit forgets everything once there is a certain number.
+func (m *memo[V]) limit(most int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.of) >= most {
+		m.of = nil
+	}
 }
 
 // New returns the files that the options say.
@@ -146,7 +156,12 @@ func (fs *Files) Resolve(p string) (host string, mode uint32, err error) {
 
 // At returns where an absolute path below the root leads.
 func (fs *Files) At(p string) Place {
-	at, known := fs.resolve.get(p)
+	memory := &fs.resolve
+	if len(p) > longPath {
+		memory = &fs.long
+		memory.limit(maxLong)
+	}
+	at, known := memory.get(p)
 	if known {
 		return at
 	}
@@ -154,9 +169,13 @@ func (fs *Files) At(p string) Place {
 	if at.Host, at.Mode, err = sysroot.Follow(p, fs.start, fs.lstat); err != nil {
 		at.Errno = errnoOf(err)
 	}
-	at, _ = fs.resolve.keep(p, at)
+	at, _ = memory.keep(p, at)
 	return at
 }
+
+// Of the paths that are longer than longPath only a few are remembered at a time: where libraries lead to each other
+// by $ORIGIN/.. each process spells them anew, and longer, and asks for each a few times in a row.
+const longPath, maxLong = 256, 4096
 
 func (fs *Files) start(p string) (cur, rest string) {
 	if len(fs.mounts) > 0 {
@@ -247,10 +266,17 @@ func (fs *Files) OpenIn(dir, name string) *File {
 	if names != nil && !names[name] {
 		return absent
 	}
-	if dir == "" {
-		dir = "/"
+	host := strings.TrimRight(fs.At(dir).Host, "/") + "/" + name
+	if f, known := fs.files.get(host); known {
+		return f
 	}
-	f := fs.Open(strings.TrimRight(dir, "/") + "/" + name)
+	p := strings.TrimRight(dir, "/") + "/" + name
+	at := Place{Host: host}
+	var err error
+	if at.Mode, _, err = fs.lstat(host); err != nil || at.Mode&unix.S_IFMT == unix.S_IFLNK {
+		at = fs.At(p)
+	}
+	f := fs.open(p, at)
 	if f.Errno == syscall.ENOENT && names != nil {
 		return dangling
 	}
@@ -259,8 +285,10 @@ func (fs *Files) OpenIn(dir, name string) *File {
 
 // Open opens and parses the file that a path leads to, once. Where that fails,
 // the file returned says why: see [File.Problem].
-func (fs *Files) Open(p string) *File {
-	at := fs.At(p)
+func (fs *Files) Open(p string) *File { return fs.open(p, fs.At(p)) }
+
+// open is Open for a path, and where it leads.
+func (fs *Files) open(p string, at Place) *File {
 	if at.Errno != 0 {
 		return Unread("", at.Errno)
 	}

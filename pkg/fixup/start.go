@@ -90,6 +90,9 @@ func (w *loop) start(l *loader.Loader, p *Plan) *start {
 		m := members[o]
 		if m == nil && o != nil {
 			m = &member{name: o.Name, path: o.Path, file: o.File}
+			if o.File != nil && strings.Contains(o.Path, "/../") { // each start spells it anew, and longer
+				m.path = o.File.Path
+			}
 			members[o], m.by = m, of(o.NeededBy)
 		}
 		return m
