@@ -298,6 +298,16 @@ func (s symbol) open() bool {
 	return false
 }
 
+// Address returns where a symbol is that the object defines for others; 0 for none of that name.
+func (l *Linkage) Address(name string) uint64 {
+	for i := uint32(1); uint64(i) < l.Symbols; i++ {
+		if s := l.symbol(i); s.open() && s.section != elf.SHN_UNDEF && l.text(s.name) == name {
+			return s.value
+		}
+	}
+	return 0
+}
+
 // Exports reports whether there is a symbol that others may bind to.
 func (l *Linkage) Exports() bool {
 	for i := uint32(1); uint64(i) < l.Symbols; i++ {

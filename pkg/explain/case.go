@@ -82,6 +82,7 @@ type System struct {
 
 	shared sync.Map // directories → names that several of them hold
 	same   sync.Map // pair of paths → bool
+	stubs  sync.Map // path on this machine → whether its code is a stub's
 }
 
 // New returns a system whose files a loader sees.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
@@ -143,6 +144,10 @@ func (c *Case) Verdict(o *loader.Object) *Verdict {
 		v.Origin, v.Kind, v.Answer = FromStub, StubLoaded, 34
 		v.Text = fmt.Sprintf("%sa stub, %s: every call of it fails with CUDA_ERROR_STUB_LIBRARY (34).", where, o.Path)
 		v.Remedy = c.offTheSearch(o, func(list *loader.Object) remedy.Remedy { return c.EditForDriver(list, l.StubReplace()...) })
+	case c.answersAsStub(o):
+		v.Origin, v.Kind, v.Answer = FromStub, StubLoaded, 34
+		v.Text = fmt.Sprintf("%sa stub, %s, by its code, whatever its directory is called: every call of it fails with CUDA_ERROR_STUB_LIBRARY (34).", where, o.Path)
+		v.Remedy = remedy.Do("remove that file, and let the driver link be searched")
 	case (runpath.Key(dir) == runpath.Key(link) || l.StubDirs.Contains(dir)) && !compat(real):
 		v.Origin, v.Good = FromDriver, true
 		assumed := ""
@@ -175,6 +180,30 @@ func (c *Case) Verdict(o *loader.Object) *Verdict {
 		}
 	}
 	return v
+}
+
+// maxStub bounds what may be a stub, in bytes: NVIDIA's have some ten thousand, drivers ten millions.
+const maxStub = 1 << 20
+
+// answersAsStub reports whether an object is a libcuda.so.1 whose cuInit answers as a stub's does.
+func (c *Case) answersAsStub(o *loader.Object) (stub bool) {
+	if row, _ := driver.Lookup(path.Base(o.Name)); row.Soname != driver.LibCUDA || o.File == nil || o.File.Size > maxStub {
+		return false
+	}
+	if known, ok := c.stubs.Load(o.File.Path); ok {
+		return known.(bool)
+	}
+	if linkage, err := o.File.Linkage(); err == nil {
+		o.File.Image(func(im *elfimage.Image) {
+			if at, ok := im.FileOffset(linkage.Address("cuInit"), 1); ok {
+				code := make([]byte, 32)
+				n, _ := im.ReadAt(code, int64(at))
+				stub = driver.AnswersAsStub(im.Machine, code[:n])
+			}
+		})
+	}
+	c.stubs.Store(o.File.Path, stub)
+	return stub
 }
 
 // isHosts reports whether an object is the file that the driver link has.
@@ -220,7 +249,15 @@ func (c *Case) outOfPlace(file string) string {
 // compat says what there is to say of a compat package's library.
 func (c *Case) compat(v *Verdict, o *loader.Object, where, dir string) {
 	v.Text = fmt.Sprintf("%sthe compat directory %s: right if the host's kernel module is older than that driver; otherwise the driver fails with CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803).", where, dir)
-	if c.CompatVerdict == nil || o.Name != driver.LibCUDA || o.File == nil {
+	if o.Name != driver.LibCUDA {
+		if i := slices.IndexFunc(c.Objects, func(x *loader.Object) bool { return x.Name == driver.LibCUDA && x.Found() && x.Err == "" }); i >= 0 && !c.IsCompat(c.Load, path.Dir(c.Objects[i].Path), path.Dir(c.Objects[i].Path)) {
+			v.Good, v.Kind = false, CompatHarms
+			v.Text = fmt.Sprintf("%sthe compat directory %s, and libcuda.so.1 is %s, of another driver: one does not take what the other makes (218).", where, dir, c.Objects[i].Path)
+			v.Remedy = remedy.Do("let both come from one of them: runpath normalize puts the compat directory first, for all of its libraries")
+		}
+		return
+	}
+	if c.CompatVerdict == nil || o.File == nil {
 		return
 	}
 	it, ok := c.CompatVerdict(o.File.Path)

@@ -15,8 +15,7 @@
 //
 // [State.OpenAll] follows what may be opened: notes (.note.dlopen, which say so), and names in read-only data, which are
 // guesses. Of how sure an opening is, its [loader.Cause] tells: what is needed is loaded, what a note names may be, what a
-// string names may be a name of something else. The order is that of the objects, and in each that of the file; where another
-// order would bring in another file, [State.Orders] says so.
+// string names may be a name of something else. The order is that of the objects, and in each that of the file.
 //
 // # What asks what
 //
