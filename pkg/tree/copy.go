@@ -165,14 +165,14 @@ func (f *File) fillCopy(out *os.File, fill func(*output) error) error {
 }
 
 // copyData writes the file's data to an empty one, holes left out.
-func (f *File) copyData(to *os.File) error {
-	size := f.Size()
+func (c *contents) copyData(to *os.File) error {
+	size := c.Size()
 	for at := int64(0); at < size; {
-		data := f.NextData(at)
+		data := c.NextData(at)
 		if data >= size {
 			break
 		}
-		hole, err := unix.Seek(f.fd, data, unix.SEEK_HOLE)
+		hole, err := unix.Seek(c.fd, data, unix.SEEK_HOLE)
 		if err != nil || hole <= data {
 			hole = size
 		}
@@ -180,7 +180,7 @@ func (f *File) copyData(to *os.File) error {
 		if _, err := to.Seek(data, io.SeekStart); err != nil {
 			return err
 		}
-		if _, err := io.Copy(to, io.NewSectionReader(f, data, hole-data)); err != nil {
+		if _, err := io.Copy(to, io.NewSectionReader(c, data, hole-data)); err != nil {
 			return err
 		}
 		at = hole
@@ -196,7 +196,9 @@ type Copy interface {
 	Zero(off, n int64) error
 }
 
-func (w *output) ReadAt(p []byte, off int64) (int, error) { return (&File{fd: w.fd}).ReadAt(p, off) }
+func (w *output) ReadAt(p []byte, off int64) (int, error) {
+	return (&contents{fd: w.fd}).ReadAt(p, off)
+}
 
 // Zero punches a hole (fallocate(2): what of a page is not whole is filled with zeros), or writes.
 func (w *output) Zero(off, n int64) error {

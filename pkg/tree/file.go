@@ -22,26 +22,45 @@ type File struct {
 	Err    error  // the file or directory could not be read; nothing else is set
 	SameAs string // another path of the same file, which was visited before
 
+	found
+	contents
+	walked
+
+	changed bool  // another editor came between reading and writing
+	writes  bool  // it came to writing: see Blame
+	copied  inode // the edited copy that the name leads to now
+}
+
+// found is where a file is, to be opened again.
+type found struct {
 	root   *Root // nil outside of a walk
 	dir    *dir
 	name   string // in dir
 	follow bool
+	only   inode // what the name has to lead to, also after another editor; zero: anything
+}
+
+// walked is what a walk knows of a file while it is visited.
+type walked struct {
+	ctx    context.Context      // nil outside of a walk
+	alone  bool                 // the walk's only file: a signal may end the process, which leaves it old or new
+	others func(*File) []Target // its other names in the walk; nil: it has one
+}
+
+// contents is an open file as it is read.
+type contents struct {
 	fd     int
 	stat   unix.Stat_t // of ELF files, and of others that were looked at
-	only   inode       // what the name has to lead to, also after another editor; zero: anything
 	head   []byte
 	buf    []byte          // that head is a part of
 	pooled *[headSize]byte // buf, where it is given back with Close
+	racy   bool            // changed so shortly before that its time could be the same after another change
+	reads  []reading       // of a racy file
+}
 
-	others func(*File) []Target // its other names in the walk; nil: it has one
-	copied inode                // the edited copy that the name leads to now
-
-	ctx     context.Context // of the walk; nil outside of one
-	alone   bool            // the walk's only file: a signal may end the process, which leaves it old or new
-	changed bool            // another editor came between reading and writing
-	writes  bool            // it came to writing: see Blame
-	racy    bool            // changed so shortly before that its time could be the same after another change
-	reads   []reading       // of a racy file
+// failed is a file or directory that cannot be read.
+func failed(path string, err error) *File {
+	return &File{Path: path, Err: err, contents: contents{fd: -1}}
 }
 
 // A reading is a part of the file that was read, and a hash of it.
@@ -52,7 +71,7 @@ type reading struct {
 }
 
 // id tells files apart.
-func (f *File) id() inode { return inode{uint64(f.stat.Dev), f.stat.Ino} } //nolint:unconvert // Dev is 32 bits wide on MIPS
+func (c *contents) id() inode { return inode{uint64(c.stat.Dev), c.stat.Ino} } //nolint:unconvert // Dev is 32 bits wide on MIPS
 
 // noatime remembers that O_NOATIME was refused: only a file's owner and root may
 // use it (open(2)), and in a tree of another's files asking each time would cost
@@ -63,7 +82,8 @@ const noatimeTries = 8
 
 // open reads a file's head into buf. It never fails: File.Err says what went wrong.
 func open(d *dir, name, path string, follow bool, na *noatime, buf []byte) *File {
-	f := &File{Path: path, dir: d, name: name, follow: follow, buf: buf, fd: -1}
+	f := failed(path, nil)
+	f.dir, f.name, f.follow, f.buf = d, name, follow, buf
 	// O_NONBLOCK: should the name by now be a FIFO, do not wait for its writer.
 	flags, openat := unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, openat
 	if follow || d == here { // whatever it leads to
@@ -102,58 +122,58 @@ func open(d *dir, name, path string, follow bool, na *noatime, buf []byte) *File
 }
 
 // look asks what the file is whose head has been read.
-func (f *File) look() error {
-	if err := ignoringEINTR(func() error { return unix.Fstat(f.fd, &f.stat) }); err != nil {
+func (c *contents) look() error {
+	if err := ignoringEINTR(func() error { return unix.Fstat(c.fd, &c.stat) }); err != nil {
 		return err
 	}
-	if f.stat.Mode&unix.S_IFMT != unix.S_IFREG {
+	if c.stat.Mode&unix.S_IFMT != unix.S_IFREG {
 		return plainfile.ErrNotRegular
 	}
-	if time.Since(time.Unix(f.stat.Ctim.Unix())) < tick {
-		f.racy = true
-		f.remember(f.head, 0)
+	if time.Since(time.Unix(c.stat.Ctim.Unix())) < tick {
+		c.racy = true
+		c.remember(c.head, 0)
 	}
 	return nil
 }
 
 // looked reports whether it is known which file it is.
-func (f *File) looked() bool { return f.stat.Mode != 0 }
+func (c *contents) looked() bool { return c.stat.Mode != 0 }
 
 func (f *File) fail(err error) {
 	f.close()
 	f.Err, f.head = err, nil
 }
 
-func (f *File) close() {
-	if f.fd >= 0 {
-		unix.Close(f.fd)
-		f.fd = -1
+func (c *contents) close() {
+	if c.fd >= 0 {
+		unix.Close(c.fd)
+		c.fd = -1
 	}
 }
 
 // ELF reports whether the file begins with the ELF magic.
-func (f *File) ELF() bool {
-	h := f.head
+func (c *contents) ELF() bool {
+	h := c.head
 	return len(h) >= 4 && h[0] == 0x7f && h[1] == 'E' && h[2] == 'L' && h[3] == 'F'
 }
 
 // Head returns the first bytes, at most 4096; valid during the visit.
-func (f *File) Head() []byte { return f.head }
+func (c *contents) Head() []byte { return c.head }
 
 // FD returns the descriptor of an ELF file, to be read from while the file is visited.
-func (f *File) FD() int { return f.fd }
+func (c *contents) FD() int { return c.fd }
 
 // Size returns the size of an ELF file in bytes.
-func (f *File) Size() int64 { return f.stat.Size }
+func (c *contents) Size() int64 { return c.stat.Size }
 
 // Stat is what the file was when it was opened, if it is an ELF file.
-func (f *File) Stat() *unix.Stat_t { return &f.stat }
+func (c *contents) Stat() *unix.Stat_t { return &c.stat }
 
 // ReadAt reads from the file; see [io.ReaderAt].
-func (f *File) ReadAt(p []byte, off int64) (int, error) {
-	n, err := f.pread(p, off)
-	if f.racy {
-		f.remember(p[:n], off)
+func (c *contents) ReadAt(p []byte, off int64) (int, error) {
+	n, err := c.pread(p, off)
+	if c.racy {
+		c.remember(p[:n], off)
 	}
 	if err == nil && n < len(p) {
 		err = io.EOF
@@ -163,11 +183,11 @@ func (f *File) ReadAt(p []byte, off int64) (int, error) {
 
 // NextData returns the lowest offset from off on at which the file has data and not a
 // hole, or its size; where the file system does not tell, off (lseek(2), SEEK_DATA).
-func (f *File) NextData(off int64) int64 {
-	at, err := unix.Seek(f.fd, off, unix.SEEK_DATA)
+func (c *contents) NextData(off int64) int64 {
+	at, err := unix.Seek(c.fd, off, unix.SEEK_DATA)
 	switch {
 	case err == unix.ENXIO:
-		return f.stat.Size
+		return c.stat.Size
 	case err != nil:
 		return off
 	}
@@ -180,24 +200,24 @@ const tick = 50 * time.Millisecond
 
 var seed = maphash.MakeSeed()
 
-func (f *File) remember(b []byte, off int64) {
-	f.reads = append(f.reads, reading{off, len(b), maphash.Bytes(seed, b)})
+func (c *contents) remember(b []byte, off int64) {
+	c.reads = append(c.reads, reading{off, len(b), maphash.Bytes(seed, b)})
 }
 
 // asRead reports whether what was read of a racy file is still there. An error is one of reading: it says nothing of changes.
-func (f *File) asRead() (bool, error) {
-	for _, r := range f.reads {
+func (c *contents) asRead() (bool, error) {
+	for _, r := range c.reads {
 		b := make([]byte, r.n)
-		if n, err := f.pread(b, r.off); err != nil || n != r.n || maphash.Bytes(seed, b) != r.sum {
+		if n, err := c.pread(b, r.off); err != nil || n != r.n || maphash.Bytes(seed, b) != r.sum {
 			return false, err
 		}
 	}
 	return true, nil
 }
 
-func (f *File) pread(p []byte, off int64) (n int, err error) {
+func (c *contents) pread(p []byte, off int64) (n int, err error) {
 	for n < len(p) {
-		m, err := unix.Pread(f.fd, p[n:], off+int64(n))
+		m, err := unix.Pread(c.fd, p[n:], off+int64(n))
 		switch {
 		case err == unix.EINTR:
 			continue
@@ -208,7 +228,7 @@ func (f *File) pread(p []byte, off int64) (n int, err error) {
 		}
 		n += m
 		// A regular file gives all it has: asking again would only return 0.
-		if n < len(p) && off+int64(n) >= f.stat.Size {
+		if n < len(p) && off+int64(n) >= c.stat.Size {
 			return n, nil
 		}
 	}

@@ -144,7 +144,9 @@ func (t *targetsTask) run(buf *buffers) {
 func (w *walker) reopen(o *opener, t Target, buf *buffers) *File {
 	d, name, err := o.of(t)
 	if err != nil {
-		return &File{Path: t.Path, Err: err, root: t.root, fd: -1}
+		f := failed(t.Path, err)
+		f.root = t.root
+		return f
 	}
 	f := w.openFile(d, name, t.Path, t.root.follow && t.root.name != "", buf.head)
 	f.root, f.only = t.root, t.id
@@ -327,7 +329,7 @@ func (w *walker) arguments(root *node, paths []string, follow bool) {
 	for i, a := range args {
 		switch {
 		case a.err != nil:
-			if r, keep := w.visit(&File{Path: a.path, Err: a.err}); keep {
+			if r, keep := w.visit(failed(a.path, a.err)); keep {
 				root.items = append(root.items, item{r: r})
 			}
 		case within(i):
@@ -610,7 +612,7 @@ func (t *dirTask) run(buf *buffers) {
 		entries, err = d.list(buf)
 	}
 	if err != nil {
-		if r, keep := t.w.visit(&File{Path: t.path, Err: err}); keep {
+		if r, keep := t.w.visit(failed(t.path, err)); keep {
 			t.node.items = append(t.node.items, item{r: r})
 		}
 		return
@@ -695,7 +697,7 @@ func (t *filesTask) run(buf *buffers) {
 	if t.dir == nil {
 		d, err := t.root.open()
 		if err != nil {
-			t.w.keep(t.node, &File{Path: t.root.path, Err: err, fd: -1})
+			t.w.keep(t.node, failed(t.root.path, err))
 			return
 		}
 		t.dir, follow = d, t.root.follow
@@ -707,7 +709,7 @@ func (t *filesTask) run(buf *buffers) {
 		}
 		if t.real != "" {
 			if err, _ := t.w.refuse(filepath.Join(t.real, name), false); err != nil {
-				t.w.keep(t.node, &File{Path: t.prefix + name, Err: err, fd: -1})
+				t.w.keep(t.node, failed(t.prefix+name, err))
 				continue
 			}
 		}
