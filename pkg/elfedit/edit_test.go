@@ -124,9 +124,11 @@ func loaderView(im *image) (string, error) {
 	if !known {
 		return "", fmt.Errorf("symbols unknown")
 	}
-	err = im.EachSymbolName(off, n, func(name uint64) {
-		s, err := im.DynString(elfimage.Dyn{Val: name})
-		fmt.Fprintln(&b, "symbol", s, err)
+	err = im.EachPiece(off, n, im.SymSize(), func(_ uint64, symbols []byte) {
+		for ; len(symbols) > 0; symbols = symbols[im.SymSize():] {
+			s, err := im.DynString(elfimage.Dyn{Val: uint64(im.Order.Uint32(symbols))})
+			fmt.Fprintln(&b, "symbol", s, err)
+		}
 	})
 	return b.String(), err
 }

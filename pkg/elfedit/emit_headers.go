@@ -32,20 +32,14 @@ func (p *planner) headers(l *layout, alone bool) (h headers, err error) {
 		h.first, err = p.header(p.marked(l), im.Shoff, len(im.Sections))
 		wide := im.Sections[l.wide]
 		wide.Size += l.wider
-		b := im.Alloc(im.ShdrSize())
-		im.EncodeSection(b, wide)
-		h.cover = []write{{off: im.Shoff + uint64(l.wide)*im.ShdrSize(), data: b}}
+		h.cover = []write{im.sectionsAt(im.Shoff, l.wide, wide)}
 		if !same {
 			ehdr := im.Alloc(im.EhdrSize())
 			h.then = []write{{data: ehdr}}
 			return h, p.fileHeader(ehdr, len(l.progs), l.shoff, len(l.sections))
 		}
 		first, last := p.changedSections(l, l.wide)
-		b = im.Alloc(uint64(last-first+1) * im.ShdrSize())
-		for i := first; i <= last; i++ {
-			im.EncodeSection(b[uint64(i-first)*im.ShdrSize():], l.sections[i])
-		}
-		h.then = []write{{off: im.Shoff + uint64(first)*im.ShdrSize(), data: b}}
+		h.then = []write{im.sectionsAt(im.Shoff, first, l.sections[first:last+1]...)}
 	case l.lent != nil:
 		shoff, n := im.Shoff, len(im.Sections)
 		if n > 0 {
@@ -61,9 +55,7 @@ func (p *planner) headers(l *layout, alone bool) (h headers, err error) {
 			return h, err
 		}
 		shoff, n := alignUp(l.size, 8), len(l.sections)+len(covers)
-		table := im.Alloc(uint64(n) * im.ShdrSize())
-		im.encodeSections(table, append(im.CopySections(l.sections, len(covers)), covers...))
-		l.fresh = append(l.fresh, write{off: shoff, data: table})
+		l.fresh = append(l.fresh, im.sectionsAt(shoff, 0, append(im.CopySections(l.sections, len(covers)), covers...)...))
 		h.cut = []write{{off: l.size, cut: true}}
 		if h.first, err = p.header(p.marked(l), shoff, n); err == nil {
 			ehdr := im.Alloc(im.EhdrSize())
@@ -72,6 +64,20 @@ func (p *planner) headers(l *layout, alone bool) (h headers, err error) {
 		}
 	}
 	return h, err
+}
+
+// sectionsAt is the write of section headers, from the one with an index on, of a table at an offset.
+func (im *image) sectionsAt(shoff uint64, first int, sections ...elfimage.Section) write {
+	b := im.Alloc(uint64(len(sections)) * im.ShdrSize())
+	im.encodeSections(b, sections)
+	return write{off: shoff + uint64(first)*im.ShdrSize(), data: b}
+}
+
+// progAt is the write of a program header in its place.
+func (im *image) progAt(i int, q elfimage.Prog) write {
+	b := im.Alloc(im.PhdrSize())
+	im.EncodeProg(b, q)
+	return write{off: im.Phoff + uint64(i)*im.PhdrSize(), data: b}
 }
 
 func (im *image) encodeSections(b []byte, sections []elfimage.Section) {
@@ -170,16 +176,13 @@ func (p *planner) sectionWrites(l *layout) []write {
 		return nil // they are among what is new
 	}
 	var out []write
-	for i, s := range l.sections {
-		if s == im.Sections[i] {
-			continue
+	for i := 0; i < len(l.sections); i++ {
+		first := i
+		for i < len(l.sections) && l.sections[i] != im.Sections[i] { // neighbours change together
+			i++
 		}
-		w := write{off: im.Shoff + uint64(i)*im.ShdrSize(), data: im.Alloc(im.ShdrSize())}
-		im.EncodeSection(w.data, s)
-		if n := len(out) - 1; n >= 0 && out[n].off+out[n].len() == w.off {
-			out[n].data = append(out[n].data, w.data...) // neighbours change together
-		} else {
-			out = append(out, w)
+		if i > first {
+			out = append(out, im.sectionsAt(im.Shoff, first, l.sections[first:i]...))
 		}
 	}
 	return out
@@ -232,9 +235,7 @@ func (p *planner) flag(l *layout, progs []elfimage.Prog, on bool) []write {
 	if on {
 		q.Flags |= elfimage.Editing
 	}
-	w := write{off: im.Phoff + uint64(i)*im.PhdrSize(), data: im.Alloc(im.PhdrSize())}
-	im.EncodeProg(w.data, q)
-	return []write{w}
+	return []write{im.progAt(i, q)}
 }
 
 // atOnce reports whether writes are one at most, which no kill tears.

@@ -196,9 +196,7 @@ func (f *finisher) on(e *Edit, note []write) error {
 	q.Flags &^= elfimage.Editing | recorded
 	q.Filesz, q.Memsz = r.at-q.Vaddr, r.at-q.Vaddr
 	f.zero(span{f.off, f.size})
-	w := write{off: im.Phoff + uint64(own)*im.PhdrSize(), data: make([]byte, im.PhdrSize())}
-	im.EncodeProg(w.data, *q)
-	f.writes = append(f.writes, w)
+	f.writes = append(f.writes, im.progAt(own, *q))
 	return nil
 }
 
@@ -240,18 +238,13 @@ func (f *finisher) headers(e *Edit, progs []elfimage.Prog) error {
 	if f.shoff != im.Shoff {
 		l.shoff = f.shoff
 	} else if first, last := p.changedSections(l, -1); first >= 0 {
-		off, n := im.Shoff+uint64(first)*im.ShdrSize(), uint64(last-first+1)*im.ShdrSize()
-		b := make([]byte, n)
-		im.encodeSections(b, view.Sections[first:last+1])
-		if samePage(off, n) && len(view.Sections) == len(im.Sections) && (f.fresh || slices.Equal(progs, im.Progs)) {
-			f.writes = append(f.writes, write{off: off, data: b})
-		} else {
+		w := im.sectionsAt(im.Shoff, first, view.Sections[first:last+1]...)
+		if !samePage(w.off, w.len()) || len(view.Sections) != len(im.Sections) || !f.fresh && !slices.Equal(progs, im.Progs) {
 			l.shoff = alignUp(im.size, 8)
-			b = make([]byte, uint64(len(view.Sections))*im.ShdrSize())
-			im.encodeSections(b, view.Sections)
-			f.writes = append(f.writes, write{off: l.shoff, data: b})
-			e.size = int64(l.shoff) + int64(len(b))
+			w = im.sectionsAt(l.shoff, 0, view.Sections...)
+			e.size = int64(w.off + w.len())
 		}
+		f.writes = append(f.writes, w)
 	}
 	view.Shoff, f.shoff = l.shoff, l.shoff
 	if l.shoff == im.Shoff && len(view.Sections) == len(im.Sections) && slices.Equal(progs, im.Progs) && p.goal.osabi == nil {
@@ -604,9 +597,7 @@ func (f *finisher) alone(scrub bool) (*Edit, error) {
 	}
 	e := &Edit{im: im, size: int64(im.size), finishes: true}
 	q.Flags &^= elfimage.Editing | recorded
-	w := write{off: im.Phoff + uint64(f.seg)*im.PhdrSize(), data: make([]byte, im.PhdrSize())}
-	im.EncodeProg(w.data, *q)
-	e.writes = append(f.writes, w)
+	e.writes = append(f.writes, im.progAt(f.seg, *q))
 	return e, e.verified(f.view, Change{}, f.claims)
 }
 
@@ -663,9 +654,7 @@ func (f *finisher) uncover() error {
 	}
 	for i := range sections {
 		if sections[i] != im.Sections[i] {
-			w := write{off: im.Shoff + uint64(i)*im.ShdrSize(), data: make([]byte, im.ShdrSize())}
-			im.EncodeSection(w.data, sections[i])
-			f.writes = append(f.writes, w)
+			f.writes = append(f.writes, im.sectionsAt(im.Shoff, i, sections[i]))
 		}
 	}
 	f.view.Sections = sections
@@ -705,9 +694,7 @@ func (f *finisher) strayNotes() error {
 		if whole {
 			hole := &f.view.Sections[i]
 			hole.Type, hole.NameOff = elf.SHT_PROGBITS, hole.NameOff+uint32(len(cacheSection)-len(cacheName))
-			w := write{off: im.Shoff + uint64(i)*im.ShdrSize(), data: make([]byte, im.ShdrSize())}
-			im.EncodeSection(w.data, *hole)
-			f.writes = append(f.writes, w)
+			f.writes = append(f.writes, im.sectionsAt(im.Shoff, i, *hole))
 		}
 		if zero, err := im.zeros(s.Off, s.Size); err != nil {
 			return err
@@ -737,9 +724,7 @@ func (f *finisher) shortNote() {
 		s.Size -= less
 		r.Off, r.Addr, r.Size = r.Off-less, r.Addr-less, r.Size+less
 		for _, i := range []int{i, room} {
-			w := write{off: im.Shoff + uint64(i)*im.ShdrSize(), data: make([]byte, im.ShdrSize())}
-			im.EncodeSection(w.data, f.view.Sections[i])
-			f.writes = append(f.writes, w)
+			f.writes = append(f.writes, im.sectionsAt(im.Shoff, i, f.view.Sections[i]))
 		}
 	}
 }

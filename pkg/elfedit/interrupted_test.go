@@ -113,7 +113,7 @@ func stopped(t *testing.T, dir string, b []byte, c Change, what string) []byte {
 }
 
 // An edit leaves a file that Stopped knows from the write that switches the headers to the one
-// that takes the covers away, without a gap, and no other; what finishes it is an edit of nothing.
+// that takes the covers away, without a gap, and no other; by then its record is gone; what finishes it is an edit of nothing.
 func TestStopped(t *testing.T) {
 	known := 0
 	for name, l := range shapes {
@@ -125,6 +125,9 @@ func TestStopped(t *testing.T) {
 		for _, state := range statesOf(t, e) {
 			im := parse(t, state)
 			if !asItIs(t, state).Stopped() {
+				if r, _, _ := readRecord(state); r != nil && strings.Contains(said, "S") {
+					t.Errorf("%s, %s: the record is still there", name, said)
+				}
 				said += "-"
 				continue
 			}

@@ -242,10 +242,9 @@ func (p *planner) sectionsAtOnce(l *layout) bool {
 		return false
 	}
 	l.shoff = alignUp(im.size, 8)
-	table := make([]byte, uint64(len(l.sections))*im.ShdrSize())
-	im.encodeSections(table, l.sections)
-	l.fresh = append(l.fresh, write{off: l.shoff, data: table})
-	l.size = l.shoff + uint64(len(table))
+	w := im.sectionsAt(l.shoff, 0, l.sections...)
+	l.fresh = append(l.fresh, w)
+	l.size = w.off + w.len()
 	return true
 }
 

@@ -97,8 +97,8 @@ func (t *trailer) write(im *image, l *layout, end uint64) ([]write, error) {
 		}
 		copy(data[s.Off-end:][old.Size:s.Size], t.names) // of their table only
 	}
-	for i, s := range t.sections {
-		im.EncodeSection(data[l.shoff-end+uint64(i)*im.ShdrSize():], s)
+	if len(t.sections) > 0 {
+		im.encodeSections(data[l.shoff-end:], t.sections)
 	}
 	out := []write{{off: end, data: data}}
 	if t.tail > 0 {

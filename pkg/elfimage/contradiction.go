@@ -229,7 +229,7 @@ func (im *Image) described(o Owner) (name string, at uint64) {
 	case SectionHeaders:
 		return "the section headers", 24 + 2*im.WordSize()
 	case OfSection:
-		if at = im.sectionAt(o.Index); im.Sections[o.Index].IsZeros() { // .bss that the file holds: its address says where
+		if at = im.sectionAt(o.Index); im.Sections[o.Index].isZeros() { // .bss that the file holds: its address says where
 			at -= im.WordSize()
 		}
 		return im.sectionText(o.Index), at

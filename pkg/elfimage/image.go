@@ -68,8 +68,8 @@ func (s *Section) InFile() bool { return s.Type != elf.SHT_NOBITS && s.Type != e
 // HasBytes reports whether a section is bytes of the file that can be in the way.
 func (s *Section) HasBytes() bool { return s.InFile() && s.Size > 0 }
 
-// IsZeros reports whether a section is memory without bytes of the file.
-func (s *Section) IsZeros() bool {
+// isZeros reports whether a section is memory without bytes of the file.
+func (s *Section) isZeros() bool {
 	return s.Type == elf.SHT_NOBITS && s.Flags&elf.SHF_ALLOC != 0 && s.Flags&elf.SHF_TLS == 0 && s.Size > 0
 }
 

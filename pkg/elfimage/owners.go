@@ -84,7 +84,7 @@ func (im *Image) Owners() []Owner {
 		s := &im.Sections[i]
 		if s.HasBytes() {
 			out = append(out, Owner{Off: s.Off, Size: s.Size, Addr: s.Addr, Kind: OfSection, Index: i})
-		} else if !s.IsZeros() {
+		} else if !s.isZeros() {
 			continue
 		} else if off, ok := im.FileOffset(s.Addr, s.Size); ok { // .bss that the file holds as zeros
 			out = append(out, Owner{Off: off, Size: s.Size, Addr: s.Addr, Kind: OfSection, Index: i})

@@ -161,7 +161,7 @@ func (im *Image) EachStringRef(do func(off, at uint64)) (complete bool, err erro
 	if !known {
 		return false, nil
 	}
-	if err := im.EachSymbolName(off, n, ref); err != nil {
+	if err := im.eachSymbolName(off, n, ref); err != nil {
 		return false, err
 	}
 	err = im.EachVersionRef(func(r VersionRef) error { do(r.Str, r.Off); return nil })
@@ -182,8 +182,8 @@ func IsStringTag(tag elf.DynTag) bool {
 	return false
 }
 
-// EachSymbolName reports the names of n symbols at an offset in the file.
-func (im *Image) EachSymbolName(off, n uint64, ref stringRef) error {
+// eachSymbolName reports the names of n symbols at an offset in the file.
+func (im *Image) eachSymbolName(off, n uint64, ref stringRef) error {
 	size := im.SymSize()
 	return im.EachPiece(off, n, size, func(_ uint64, b []byte) {
 		if im.Data == elf.ELFDATA2LSB { // most files; a call through the interface costs as much as the rest
@@ -215,7 +215,7 @@ func (im *Image) eachSharedName(ref stringRef) error {
 			if s.Size > im.size || s.Off > im.size-s.Size {
 				return Malformed(im.Shoff, "section %d is outside the file", i)
 			}
-			if err := im.EachSymbolName(s.Off, s.Size/im.SymSize(), ref); err != nil {
+			if err := im.eachSymbolName(s.Off, s.Size/im.SymSize(), ref); err != nil {
 				return err
 			}
 		}

@@ -370,7 +370,7 @@ func (f *File) lock(fd int) error {
 
 // Lock takes the lock of an open file, and waits for who has it, as long as ctx is not cancelled; waiting is called before.
 func Lock(ctx context.Context, fd int, waiting func()) error {
-	for wait := time.Millisecond; !TryLock(fd); wait = min(2*wait, 100*time.Millisecond) {
+	for wait := time.Millisecond; !tryLock(fd); wait = min(2*wait, 100*time.Millisecond) {
 		if wait == time.Millisecond {
 			waiting()
 		}
@@ -383,8 +383,8 @@ func Lock(ctx context.Context, fd int, waiting func()) error {
 	return nil
 }
 
-// TryLock takes the lock of an open file unless another process has it. A file system without locks has free ones only.
-func TryLock(fd int) bool {
+// tryLock takes the lock of an open file unless another process has it. A file system without locks has free ones only.
+func tryLock(fd int) bool {
 	return !errors.Is(ignoringEINTR(func() error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) }), unix.EWOULDBLOCK)
 }
 
