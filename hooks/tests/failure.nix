@@ -24,11 +24,20 @@ let
       $CC -shared -fPIC -Wl,-soname,libgreet.so.1 -o $out/lib/libgreet.so.1 greet.c
     '';
   };
+  bringsOther = package {
+    pname = "brings-other-greet";
+    propagatedBuildInputs = [ otherGreet ];
+    build = "mkdir -p $out";
+  };
   ambiguous =
     args:
     package (
       {
         pname = "ambiguous";
+        buildInputs = [
+          greet
+          bringsOther
+        ];
         nativeBuildInputs = [
           hooks.noRunpathAmbiguity
           pkgs.patchelf
@@ -193,6 +202,9 @@ in
         contains "log" "$log" 'set noRunpathAmbiguityIgnore = [ "libgreet.so.1" ];'
         lacks "log" "$log" "--ignore"
         lacks "log" "$log" "runpath edit"
+        # What brought the entries, as the variables of setup.sh show it.
+        contains "log" "$log" "greet-1.0 is in buildInputs; entry 3: "
+        contains "log" "$log" "other-greet-1.0 is propagated by brings-other-greet-1.0, which is in buildInputs. fix: "
       '')
       [
         { }

@@ -1,6 +1,7 @@
 package ambiguity
 
 import (
+	"os"
 	"sync/atomic"
 
 	"cuda-runpath/pkg/audit"
@@ -51,6 +52,10 @@ func checkAmbiguity(s *walk.Session, a *audit.Auditor, in func(string) string) e
 	var sum audit.Summary
 	var notELF atomic.Int64
 	var seen []string
+	from := &origins{}
+	if s.InPackage {
+		from = originsOf(os.Getenv)
+	}
 	run := walk.Sweep[*findings.Checked]{
 		Options: tree.Options{FollowArguments: true},
 		Visit: func(f *tree.File) (*findings.Checked, bool) {
@@ -62,6 +67,7 @@ func checkAmbiguity(s *walk.Session, a *audit.Auditor, in func(string) string) e
 			if r == nil {
 				a.Loader.Take(in(f.Path), f.FD())
 				r = a.Ambiguity(in(f.Path))
+				from.explain(r)
 			}
 			if r.Outcome == audit.Failed && (s.Tolerates(f, r.Err) || s.Tolerates(f, walk.ParseError(f))) {
 				r.Outcome = audit.Skipped
