@@ -227,11 +227,15 @@ func needsRoot(err error, more string) error {
 
 // thisProgram returns how the user can start this program for root, who may not find it by its name alone.
 func thisProgram() string {
-	if at, err := exec.LookPath(os.Args[0]); err == nil {
+	at, err := exec.LookPath(os.Args[0])
+	if strings.Contains(at, "/go-build") { // of `go run`: it may be gone when a remedy is followed
+		return "hostDriver"
+	}
+	if err == nil {
 		if abs, err := filepath.Abs(at); err == nil {
 			return abs
 		}
 	}
-	at, _ := os.Executable()
+	at, _ = os.Executable()
 	return at
 }
