@@ -31,7 +31,9 @@ toolkit's libraries that are in a DIR. With --substitute the arguments of substi
 --verbose also lists libraries that are named without such a call in sight.
 
 In these and in shell scripts and build files (.pc, .la, CMake's, make's) it also lists linker flags that name directories of a host,
-such as -L/run/opengl-driver/lib and -Wl,-rpath,/usr/local/cuda/lib64: what is linked by them looks there too.`,
+such as -L/run/opengl-driver/lib and -Wl,-rpath,/usr/local/cuda/lib64: what is linked by them looks there too.
+
+Where nvcc, ptxas or CUDA_HOME is looked for at run time is listed with what a package writes there.`,
 		Flags: []*command.Flag{
 			{Name: "fix", Usage: "replace the names that are opened with the driver link's path"},
 			{Name: "substitute", Usage: "print substituteInPlace commands, for a Nix package"},
