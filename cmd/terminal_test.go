@@ -163,7 +163,7 @@ func TestProgressOfWhatWalks(t *testing.T) {
 	}
 	for _, command := range []string{
 		"runpath show", "runpath add /x", "runpath edit --soname x", "runpath audit", "runpath gpu", "runpath thin --for 9.0", "runpath references", "runpath scripts",
-		"noRunpathAmbiguity", "stubReplace", "autoPatchelf",
+		"noRunpathAmbiguity", "stubReplace", "autoPatchelf", "runpath manifest", "runpath explain",
 	} {
 		words := strings.Fields(command)
 		program, err := exec.LookPath(words[0])
@@ -171,8 +171,14 @@ func TestProgressOfWhatWalks(t *testing.T) {
 			t.Fatal(err)
 		}
 		words = slices.Concat([]string{strace, "-f", "-o", "/dev/null", "-e", "trace=getdents64", "-e", "inject=getdents64:delay_enter=250000", program}, words[1:], []string{"--jobs", "1", "tree"})
+		if command == "runpath explain" { // which has no --jobs
+			words = slices.DeleteFunc(words, func(w string) bool { return w == "--jobs" || w == "1" })
+		}
+		if command == "runpath manifest" { // on a terminal it prints a document
+			words = []string{"sh", "-c", strings.Join(words, " ") + " >document"}
+		}
 		shown := onTerminal(t, 80, nil, words...)
-		if !regexp.MustCompile(`\r\x1b\[K[^\r]*[0-9] files? `).MatchString(shown) {
+		if !regexp.MustCompile(`\r\x1b\[K([^\r]*[0-9] files? |looking at tree)`).MatchString(shown) {
 			t.Errorf("%s: no progress: %q", command, shown)
 		}
 		for line := range strings.Lines(shown) {
@@ -180,5 +186,19 @@ func TestProgressOfWhatWalks(t *testing.T) {
 				t.Errorf("%s: the progress stays: %q", command, line)
 			}
 		}
+	}
+}
+
+// So does the demonstration, which fetches 143 MB.
+func TestProgressOfTheDemo(t *testing.T) {
+	library, _ := filepath.Abs("../tests/cudafiles.bash")
+	if _, err := os.Stat(library); err != nil {
+		t.Skip(err)
+	}
+	t.Chdir(t.TempDir())
+	os.WriteFile("npm", []byte("#!/bin/sh\nsleep 2.5\nexit 1\n"), 0o755)
+	shown := onTerminal(t, 80, nil, "bash", "-c", "PATH=$PWD:$PATH; root=$PWD; . "+library+"; fetch_llama")
+	if !regexp.MustCompile(`\r\x1b\[Kfetching .*143 MB.* 2 s`).MatchString(shown) || !strings.HasSuffix(shown, "\r\x1b[Knpm pack @node-llama-cpp/linux-x64-cuda@3.22.1 failed (no network?)\n") {
+		t.Errorf("%q", shown)
 	}
 }

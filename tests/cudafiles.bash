@@ -8,6 +8,24 @@ llama_package=@node-llama-cpp/linux-x64-cuda
 llama_version=3.22.1
 llama_sha512=f2b4028f234d2d9254162b7e6298f0942e21c242a038c224076c2ec9c2817fc354d8edf248a6e259943c6b0f64bb69d44d78d29d422b13a281f3c8ad76e4c1b8 # npm's dist.integrity
 
+# patiently WHAT COMMAND...: carry it out, and say meanwhile on a terminal what is done, and for how long, as the tools do.
+patiently() {
+  local what=$1 from=$SECONDS work status=0
+  shift
+  [[ -t 2 ]] || { "$@"; return; }
+  "$@" &
+  work=$!
+  while sleep 1 && kill -0 "$work" 2>/dev/null; do printf '\r\e[K%s: %d s' "$what" $((SECONDS - from)) >&2; done
+  wait "$work" || status=$?
+  printf '\r\e[K' >&2
+  return "$status"
+}
+
+pack_llama() {
+  (cd "$cudafiles_cache" && timeout 300 npm pack --silent --fetch-retries=1 --fetch-timeout=60000 \
+    "$llama_package@$llama_version") >/dev/null 2>"$cudafiles_cache/npm.log" </dev/null
+}
+
 # fetch_llama: put llama.cpp's CUDA back end into the cache once; print the directory that holds its 20 ELF files.
 # Returns 1, with the reason on stderr, where it cannot be had.
 fetch_llama() {
@@ -16,8 +34,7 @@ fetch_llama() {
     mkdir -p "$cudafiles_cache"
     if [[ ! -s $tarball ]]; then
       command -v npm >/dev/null || { echo "npm is not installed, so llama.cpp's CUDA package cannot be fetched" >&2; return 1; }
-      (cd "$cudafiles_cache" && timeout 300 npm pack --silent --fetch-retries=1 --fetch-timeout=60000 \
-        "$llama_package@$llama_version") >/dev/null 2>"$cudafiles_cache/npm.log" </dev/null ||
+      patiently "fetching llama.cpp's CUDA back end from npm (143 MB, once)" pack_llama ||
         { echo "npm pack $llama_package@$llama_version failed (no network?)" >&2; rm -f "$tarball"; return 1; }
     fi
     sha512sum --check --status <<<"$llama_sha512  $tarball" ||

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"sync/atomic"
 
 	"github.com/sirupsen/logrus"
 
@@ -147,6 +148,13 @@ type answer struct {
 // runExplain explains the session's files. It returns command.ErrFailed where a file
 // could not be examined, or would not start.
 func runExplain(s *walk.Session, o explainOptions) error {
+	var at atomic.Pointer[string] // the argument that was begun last
+	defer s.Progress(func() string {
+		if path := at.Load(); path != nil {
+			return "looking at " + *path
+		}
+		return ""
+	})()
 	t := s.Telling()
 	out := bufio.NewWriterSize(s.Stdout, 64<<10)
 	var sum explained
@@ -170,7 +178,10 @@ func runExplain(s *walk.Session, o explainOptions) error {
 			a.text.WriteTo(out)
 		}
 	}
-	tree.InOrder(s.Jobs, len(s.Paths), func(i int) *answer { return o.explain(s, s.Paths[i]) }, tell)
+	tree.InOrder(s.Jobs, len(s.Paths), func(i int) *answer {
+		at.Store(&s.Paths[i])
+		return o.explain(s, s.Paths[i])
+	}, tell)
 	out.Flush()
 	sum.Failed = t.Sum.Failed
 	err := t.End(&sum, "")

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"cuda-runpath/pkg/audit"
 	"cuda-runpath/pkg/cli/command"
@@ -149,10 +150,20 @@ func (r *call) read(args []string, tell func(*manifest.File)) (packages []*manif
 		if jobs < 1 {
 			jobs = runtime.GOMAXPROCS(0)
 		}
+		var n atomic.Int64
+		stderr := r.Stderr
+		var progress *command.Progress
+		if !command.Terminal(r.Stdout) { // which takes the document
+			progress = command.ShowProgress(stderr, func() string { return fmt.Sprintf("%d files read", n.Load()) })
+			r.Stderr = progress.Above(stderr)
+		}
 		err = reader.Walk(r.Context, jobs, func(f *manifest.File) {
+			n.Add(1)
 			r.listed(f)
 			tell(f)
 		})
+		progress.Stop()
+		r.Stderr = stderr
 		packages = reader.Packages(saved)
 		sum = *reader.Summary()
 		var stopped *tree.Stopped
