@@ -30,6 +30,7 @@ import (
 	"cuda-runpath/pkg/host/opened"
 	"cuda-runpath/pkg/host/private"
 	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/remedy"
 )
 
 // Method is a way to offer a directory to one program.
@@ -167,7 +168,13 @@ type StartError struct {
 	Err     error
 }
 
-func (e *StartError) Error() string { return fmt.Sprintf("%s: %v", e.Program, e.Err) }
+func (e *StartError) Error() string {
+	said := fmt.Sprintf("%s: %v", e.Program, e.Err)
+	if _, err := os.Stat(e.Program); err == nil && errors.Is(e.Err, fs.ErrNotExist) {
+		said += "; the file is there, but not the interpreter that it asks for: " + remedy.Quote("hostDriver", "doctor", e.Program)
+	}
+	return said
+}
 func (e *StartError) Unwrap() error { return e.Err }
 
 // Status is the exit status that env(1) and shells give: 127 not found, 126 found and not startable.

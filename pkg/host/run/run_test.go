@@ -58,6 +58,10 @@ func TestExec(t *testing.T) {
 	if err := errors.Join(os.WriteFile(script, []byte("echo \"ran $1\"\n"), 0o755), os.WriteFile(bytes, []byte("\x00\x01\x02"), 0o755)); err != nil {
 		t.Fatal(err)
 	}
+	lost := filepath.Join(t.TempDir(), "lost")
+	if err := os.WriteFile(lost, []byte("#!/gone/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	for _, method := range []Method{LibraryPath, Namespace, InPlace} {
 		dir := `"$LD_LIBRARY_PATH"`
 		if method == Namespace {
@@ -84,6 +88,7 @@ func TestExec(t *testing.T) {
 			{[]string{script, "x"}, "ran x\n", 0},
 			{[]string{bytes}, bytes + ": exec format error", 126},
 			{[]string{"/none"}, "/none: no such file or directory", 127},
+			{[]string{lost}, lost + ": no such file or directory; the file is there, but not the interpreter that it asks for: hostDriver doctor " + lost, 127},
 			{[]string{"no-such-program"}, "no-such-program: executable file not found in $PATH", 127},
 			{[]string{"/etc"}, "/etc: is a directory", 126},
 		} {
