@@ -158,6 +158,19 @@ type auditOutput struct {
 	roots, all  []string // where closure: the store paths that were named, and with what they need
 }
 
+// auditing is one run over the files of a session.
+type auditing struct {
+	*walk.Session
+	auditOutput
+	whole *audit.Audit             // what is known of all files together
+	in    func(host string) string // what names files as the system below the root does
+	links []string                 // that lead out of the paths, and are audited too
+	found audited
+	// How far it is, for the line that says so until stop is called.
+	visited, known atomic.Int64
+	stop           func()
+}
+
 // runAudit reports everything that is wrong with the run path of each file. It
 // returns command.ErrFailed where there is an error that the baseline does not have, or a
 // file could not be examined.
@@ -165,125 +178,145 @@ func runAudit(s *walk.Session, a *audit.Auditor, in func(string) string, o audit
 	if err := o.read(); err != nil {
 		return err
 	}
-	var visited, known atomic.Int64
-	stop := s.Progress(func() string {
-		return fmt.Sprintf("%d files examined, %d findings", visited.Load(), known.Load())
+	r := &auditing{Session: s, auditOutput: o, in: in, found: audited{paths: s.Paths}}
+	r.stop = s.Progress(func() string {
+		return fmt.Sprintf("%d files examined, %d findings", r.visited.Load(), r.known.Load())
 	})
-	found := &audited{paths: s.Paths}
-	sum := &found.summary
-	named := func(path string) bool { return !o.closure && slices.Contains(found.paths, path) }
-	var links []string
 	if !o.rooted {
-		links = audit.Farm(s.Paths)
-		s.Paths = slices.Concat(s.Paths, links)
+		r.links = audit.Farm(s.Paths)
+		s.Paths = slices.Concat(s.Paths, r.links)
 	}
-	whole := a.Begin()
-	pending := func(p *audit.Pending) *findings.Checked { return &findings.Checked{Pending: p} }
-	run := walk.Sweep[*findings.Checked]{
-		Options: tree.Options{FollowArguments: true},
-		Visit: func(f *tree.File) (*findings.Checked, bool) {
-			visited.Add(1)
-			if f.Err == nil && !f.ELF() {
-				text, lang, err := scripts.Read(f)
-				if err != nil {
-					return pending(audit.NewPending(audit.NewFailed(in(f.Path), err))), true
-				}
-				r := whole.Script(in(f.Path), f.Head(), text, lang)
-				if r == nil && named(f.Path) {
-					r = audit.NewSkipped(f.Path, string(elfimage.NotELF))
-				}
-				return pending(audit.NewPending(r)), r != nil
-			}
-			if f.Err == nil && f.SameAs != "" {
-				return pending(whole.TakeLink(in(f.Path), in(f.SameAs))), true
-			}
-			if r := findings.Unexamined(f, in); r != nil {
-				return pending(audit.NewPending(r)), true
-			}
-			return pending(whole.Take(in(f.Path), f.FD())), true
-		},
-		Together: func(all []*findings.Checked) ([]*findings.Checked, error) {
-			sum.Skipped = int(visited.Load()) - len(all)
-			var seen []*audit.Pending
-			// What the walk has opened is read by now, and so is not opened again.
-			tree.InOrder(s.Jobs, len(all), func(i int) bool {
-				if s.Context.Err() != nil {
-					return false
-				}
-				known.Add(int64(whole.Examine(all[i].Pending)))
-				return true
-			}, func(done bool) {
-				if done {
-					seen = append(seen, all[len(seen)].Pending)
-				}
-			})
-			stop()
-			if len(seen) < len(all) {
-				return all[:len(seen)], &tree.Stopped{Visited: len(seen), Cause: context.Cause(s.Context)}
-			}
-			seen = append(seen, whole.OtherWays(links, seen)...)
-			if !o.closure {
-				inside := make([]string, len(found.paths))
-				for i, p := range found.paths {
-					inside[i] = in(p)
-				}
-				seen = append(seen, whole.Unchecked(inside, seen)...)
-			}
-			for _, p := range seen[len(all):] {
-				all = append(all, pending(p))
-			}
-			return all, nil
-		},
-		Tell: func(c *findings.Checked) {
-			r := whole.Finish(c.Pending)
-			r.Ignore(o.ignore)
-			o.accepted.Accept(r)
-			sum.Count(r)
-			if *c = *findings.CheckedFile(r); c.Action == tree.Skipped && c.Level == 0 && named(r.Path) {
-				c.Level = logrus.InfoLevel
-			}
-			found.reports = append(found.reports, r)
-		},
-		End: func(all *walk.Summary, _ int) (any, string) {
-			sum.Stopped, sum.Gone = all.Stopped, o.accepted.Gone(o.ignore)
-			groups := audit.Groups(found.reports)
-			for _, g := range groups {
-				findings.Print(s, g.Names(), &g.Finding, findings.Fix(s, &g.Finding, g.Fix()))
-			}
-			if counts := audit.Counts(groups, s.Verbose); counts != "" && !s.Quiet {
-				s.Say("%s", counts)
-			}
-			if o.closure && sum.Stopped == "" {
-				var err error
-				if sum.KeptByNotes, err = audit.KeptByNotes(o.root, o.roots, o.all, found.reports); err != nil {
-					s.Log.Error(err)
-					sum.Failed++
-				} else if len(sum.KeptByNotes) > 0 && !s.Quiet {
-					s.Say("%s", audit.KeptText(sum.KeptByNotes))
-				}
-			}
-			return sum, sum.Line(s.Verbose)
-		},
-	}
-	failed := run.Run(s)
+	r.whole = a.Begin()
+	failed := (&walk.Sweep[*findings.Checked]{
+		Options: tree.Options{FollowArguments: true}, Visit: r.visit, Together: r.together, Tell: r.tell, End: r.end,
+	}).Run(s)
 	if failed != nil && !errors.Is(failed, command.ErrFailed) {
 		return failed
 	}
-	if sum.Stopped != "" { // such a run has not seen all that is accepted
-		o.accepted.Update = false
+	if err := r.save(); err != nil {
+		return err
 	}
-	for _, f := range o.files() {
-		if err := f.save(s.Stdout, found); err != nil {
-			return err
-		}
-	}
-	if o.accepted.Update && !s.Quiet {
-		s.Say("%s: %s", command.Printable(o.baseline), walk.Count(o.accepted.Len(), "accepted finding", "accepted findings"))
-	}
-	if sum.Bad() {
+	if r.found.summary.Bad() {
 		return command.ErrFailed
 	}
 	return failed
+}
+
+// named reports whether a file is one of the paths that were named.
+func (r *auditing) named(path string) bool {
+	return !r.closure && slices.Contains(r.found.paths, path)
+}
+
+// visit takes a file, of which the report is made when all are known. It runs in several goroutines.
+func (r *auditing) visit(f *tree.File) (*findings.Checked, bool) {
+	r.visited.Add(1)
+	path := r.in(f.Path)
+	pending := func(about *audit.Report) *findings.Checked {
+		return &findings.Checked{Pending: audit.NewPending(about)}
+	}
+	switch {
+	case f.Err == nil && !f.ELF():
+		text, lang, err := scripts.Read(f)
+		if err != nil {
+			return pending(audit.NewFailed(path, err)), true
+		}
+		about := r.whole.Script(path, f.Head(), text, lang)
+		if about == nil && r.named(f.Path) {
+			about = audit.NewSkipped(f.Path, string(elfimage.NotELF))
+		}
+		return pending(about), about != nil
+	case f.Err == nil && f.SameAs != "":
+		return &findings.Checked{Pending: r.whole.TakeLink(path, r.in(f.SameAs))}, true
+	}
+	if about := findings.Unexamined(f, r.in); about != nil {
+		return pending(about), true
+	}
+	return &findings.Checked{Pending: r.whole.Take(path, f.FD())}, true
+}
+
+// together examines all files, and adds what only all of them show.
+func (r *auditing) together(all []*findings.Checked) ([]*findings.Checked, error) {
+	r.found.summary.Skipped = int(r.visited.Load()) - len(all)
+	var seen []*audit.Pending
+	// What the walk has opened is read by now, and so is not opened again.
+	tree.InOrder(r.Jobs, len(all), func(i int) bool {
+		if r.Context.Err() != nil {
+			return false
+		}
+		r.known.Add(int64(r.whole.Examine(all[i].Pending)))
+		return true
+	}, func(done bool) {
+		if done {
+			seen = append(seen, all[len(seen)].Pending)
+		}
+	})
+	r.stop()
+	if len(seen) < len(all) {
+		return all[:len(seen)], &tree.Stopped{Visited: len(seen), Cause: context.Cause(r.Context)}
+	}
+	seen = append(seen, r.whole.OtherWays(r.links, seen)...)
+	if !r.closure {
+		inside := make([]string, len(r.found.paths))
+		for i, p := range r.found.paths {
+			inside[i] = r.in(p)
+		}
+		seen = append(seen, r.whole.Unchecked(inside, seen)...)
+	}
+	for _, p := range seen[len(all):] {
+		all = append(all, &findings.Checked{Pending: p})
+	}
+	return all, nil
+}
+
+// tell finishes the report of a file.
+func (r *auditing) tell(c *findings.Checked) {
+	about := r.whole.Finish(c.Pending)
+	about.Ignore(r.ignore)
+	r.accepted.Accept(about)
+	r.found.summary.Count(about)
+	if *c = *findings.CheckedFile(about); c.Action == tree.Skipped && c.Level == 0 && r.named(about.Path) {
+		c.Level = logrus.InfoLevel
+	}
+	r.found.reports = append(r.found.reports, about)
+}
+
+// end prints the findings, those that are alike as one.
+func (r *auditing) end(all *walk.Summary, _ int) (any, string) {
+	sum := &r.found.summary
+	sum.Stopped, sum.Gone = all.Stopped, r.accepted.Gone(r.ignore)
+	groups := audit.Groups(r.found.reports)
+	for _, g := range groups {
+		findings.Print(r.Session, g.Names(), &g.Finding, findings.Fix(r.Session, &g.Finding, g.Fix()))
+	}
+	if counts := audit.Counts(groups, r.Verbose); counts != "" && !r.Quiet {
+		r.Say("%s", counts)
+	}
+	if r.closure && sum.Stopped == "" {
+		var err error
+		if sum.KeptByNotes, err = audit.KeptByNotes(r.root, r.roots, r.all, r.found.reports); err != nil {
+			r.Log.Error(err)
+			sum.Failed++
+		} else if len(sum.KeptByNotes) > 0 && !r.Quiet {
+			r.Say("%s", audit.KeptText(sum.KeptByNotes))
+		}
+	}
+	return sum, sum.Line(r.Verbose)
+}
+
+// save writes the files that were asked for.
+func (r *auditing) save() error {
+	if r.found.summary.Stopped != "" { // such a run has not seen all that is accepted
+		r.accepted.Update = false
+	}
+	for _, f := range r.files() {
+		if err := f.save(r.Stdout, &r.found); err != nil {
+			return err
+		}
+	}
+	if r.accepted.Update && !r.Quiet {
+		r.Say("%s: %s", command.Printable(r.baseline), walk.Count(r.accepted.Len(), "accepted finding", "accepted findings"))
+	}
+	return nil
 }
 
 // read reads the baseline.
