@@ -41,9 +41,9 @@ func Meant(entry string) (entries []string, ok bool) {
 // Literally says that an entry is not what was meant.
 func Literally(entries []string) string {
 	if len(entries) == 0 {
-		return "is searched Literally"
+		return "is searched literally"
 	}
-	return fmt.Sprintf("is searched Literally: %s was probably meant", List(entries))
+	return fmt.Sprintf("is searched literally: %s was probably meant", List(entries))
 }
 
 // What is wrong with such entries; NotAToken of the token.
