@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -130,6 +131,66 @@ func TestWhatToolsLink(t *testing.T) {
 				t.Errorf("%s links (+) and may link (-):\n%s", name, diff)
 			}
 		}
+	}
+}
+
+// ARCHITECTURE.md's pictures have each arrow between two packages that does not follow from others, and no other.
+func TestPictures(t *testing.T) {
+	out, err := exec.Command("go", "list", "-tags", shippedTags, "-f", `{{.ImportPath}} {{join .Imports " "}}`, "cuda-runpath/pkg/...", "cuda-runpath/cmd/...").Output()
+	if errors.Is(err, exec.ErrNotFound) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	short := func(pkg string) string { // as a picture names it
+		pkg = strings.TrimPrefix(strings.TrimPrefix(pkg, "cuda-runpath/"), "pkg/")
+		return strings.ReplaceAll(pkg, "/", ".")
+	}
+	imports := map[string][]string{}
+	for line := range strings.Lines(string(out)) {
+		words := strings.Fields(line)
+		if name := short(words[0]); name != "loader.tinyelf" && name != "host.hosttest" && name != "cmd" { // of tests
+			imports[name] = nil
+			for _, imported := range words[1:] {
+				if strings.HasPrefix(imported, "cuda-runpath/") {
+					imports[name] = append(imports[name], short(imported))
+				}
+			}
+		}
+	}
+	var leads func(from, to string) bool
+	leads = func(from, to string) bool {
+		return slices.ContainsFunc(imports[from], func(next string) bool { return next == to || leads(next, to) })
+	}
+	var want, drawn []string
+	for from, all := range imports {
+		want = append(want, from)
+		for _, to := range all {
+			if !slices.ContainsFunc(all, func(by string) bool { return leads(by, to) }) {
+				want = append(want, from+" --> "+to)
+			}
+		}
+	}
+	text, err := os.ReadFile("../.github/ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := regexp.MustCompile(`^  ([a-zA-Z.]+)\["(?:[^"]*)"\](?: --> (.*))?\n$`)
+	for line := range strings.Lines(string(text)) {
+		m := node.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		drawn = append(drawn, m[1])
+		for _, to := range strings.Fields(strings.ReplaceAll(m[2], "&", " ")) {
+			drawn = append(drawn, m[1]+" --> "+to)
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(drawn)
+	if diff := cmp.Diff(want, drawn); diff != "" {
+		t.Errorf("drawn in ARCHITECTURE.md (+), and so (-):\n%s", diff)
 	}
 }
 
