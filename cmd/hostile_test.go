@@ -294,7 +294,7 @@ func TestWhatIsNoRegularFileIsNotOpened(t *testing.T) {
 	for _, args := range [][]string{
 		{"runpath", "show", "tree"}, {"runpath", "show", "tree/odd.so"}, {"runpath", "show", "tree/link.so"}, {"runpath", "list", "tree/lib.so"},
 		{"runpath", "explain", "tree/lib.so"}, {"runpath", "explain", "tree/odd.so"}, {"runpath", "explain", "tree/link.so"}, {"runpath", "explain", "--root", "root", "tree/lib.so"},
-		{"runpath", "audit", "tree"}, {"runpath", "audit", "--root", "root", "tree"}, {"runpath", "references", "tree", "tree/odd.so", "tree/link.so"}, {"runpath", "scripts", "tree/link.so", "tree/odd.so"},
+		{"runpath", "audit", "tree"}, {"runpath", "audit", "--root", "root", "tree"}, {"runpath", "manifest", "tree"}, {"runpath", "manifest", "--diff", "tree", "root"}, {"runpath", "references", "tree", "tree/odd.so", "tree/link.so"}, {"runpath", "scripts", "tree/link.so", "tree/odd.so"},
 		{"runpath", "gpu", "tree/lib.so", "tree/odd.so", "tree/link.so"}, {"runpath", "shrink", "--dry-run", "tree/lib.so"}, {"runpath", "normalize", "--dry-run", "tree/odd.so", "tree/lib.so"},
 		{"autoPatchelf", "--dry-run", "--libs", "odd", "--libs", "tree/odd.so", "tree"}, {"autoPatchelf", "--undo", "tree/odd.so"}, {"stubReplace", "tree/lib.so"},
 		{"addCudaCompatRunpath", "tree/link.so"}, {"noRunpathAmbiguity", "tree/link.so", "tree"}, {"runpath", "gpu", "--for", "9.0", "tree/link.so", "tree/lib.so"},

@@ -14,7 +14,8 @@ func TestGraph(t *testing.T) {
 	}{
 		{object, "/p", "/a", 10, true}, {object, "/p", "/b", 0, false}, {object, "/x", "/a", 0, false},
 		{list, "/p", "/a", 0, false}, // /none is not known
-		{list, "/a", "/c", 1000, true}, {list, "/a", "/d", 10000, true}, {list, "/b", "/d", 10000, true}, {list, "/a", "/b", 0, false},
+		{list, "/a", "/c", 1000, true}, {list, "/a", "/d", 10000, true}, {list, "/b", "/d", 10000, true}, {list, "/a",
+			"/b", 0, false},
 	} {
 		g, err := ReadGraph([]byte(c.text))
 		if err != nil {

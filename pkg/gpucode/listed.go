@@ -89,7 +89,8 @@ func (l *Listed) Capability() (Capability, bool) {
 	return t.Capability, ok
 }
 
-// On returns what a GPU takes of some code: for which GPU that was made, and whether it is a cubin or PTX; "" where it takes none.
+// On returns what a GPU takes of some code: for which GPU that was made, and whether it is a cubin or PTX; "" where it
+// takes none.
 func On(list []Listed, g Capability) (gpu string, kind Kind) {
 	var best Arch
 	for i := range list {

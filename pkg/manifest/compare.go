@@ -57,11 +57,16 @@ const (
 
 // Kinds are the kinds of changes and what they are called in a summary, in the order in which they are told.
 var Kinds = []struct{ ID, Words string }{
-	{PackageAdded, "packages that are new"}, {PackageRemoved, "packages that are gone"}, {VersionChanged, "other versions"},
-	{DriverLink, "driver links"}, {Stub, "stubs"}, {NotFound, "libraries found no more, or now"}, {OtherPackage, "libraries from another package"},
-	{CodeGone, "GPUs without their code"}, {CodeNew, "GPUs with new code"}, {CodeBytes, "sizes of GPU code"}, {CUDAMajor, "CUDA versions in a process"},
-	{Refers, "references"}, {FileAdded, "files that are new"}, {FileRemoved, "files that are gone"}, {FileKind, "files of another kind"},
-	{RunPath, "run paths"}, {Needs, "needed libraries"}, {Opened, "libraries opened by name"}, {Identity, "names, sonames, interpreters, machines"},
+	{PackageAdded, "packages that are new"}, {PackageRemoved, "packages that are gone"}, {VersionChanged,
+		"other versions"},
+	{DriverLink, "driver links"}, {Stub, "stubs"}, {NotFound, "libraries found no more, or now"}, {OtherPackage,
+		"libraries from another package"},
+	{CodeGone, "GPUs without their code"}, {CodeNew, "GPUs with new code"}, {CodeBytes, "sizes of GPU code"},
+	{CUDAMajor, "CUDA versions in a process"},
+	{Refers, "references"}, {FileAdded, "files that are new"}, {FileRemoved, "files that are gone"}, {FileKind,
+		"files of another kind"},
+	{RunPath, "run paths"}, {Needs, "needed libraries"}, {Opened, "libraries opened by name"}, {Identity,
+		"names, sonames, interpreters, machines"},
 	{Note, "resolution notes"}, {Size, "sizes"},
 }
 
@@ -95,7 +100,8 @@ func Compare(a, b *Document) []Change {
 			if first := at[[2]string{f.Package, f.SameAs}]; f.SameAs != "" && first != nil {
 				whole := *first
 				if whole.Path = f.Path; f.Loads != nil || f.Opens != nil {
-					whole.Loads, whole.Opens, whole.Absent, whole.Stubs, whole.CUDA, whole.Stops = f.Loads, f.Opens, f.Absent, f.Stubs, f.CUDA, f.Stops
+					whole.Loads, whole.Opens, whole.Absent, whole.Stubs, whole.CUDA, whole.Stops = f.Loads, f.Opens,
+						f.Absent, f.Stubs, f.CUDA, f.Stops
 				}
 				f = &whole
 			}
@@ -107,14 +113,19 @@ func Compare(a, b *Document) []Change {
 	for _, p := range paired(a.Packages, b.Packages) {
 		switch {
 		case p.a == nil:
-			c.add(PackageAdded, p.b.Name, "", int64(p.b.Bytes), "is new: %s, %s of GPU code", gpucode.Megabytes(uint64(p.b.Bytes)), gpucode.Megabytes(p.b.GPU.Bytes))
+			c.add(PackageAdded, p.b.Name, "", int64(p.b.Bytes), "is new: %s, %s of GPU code",
+				gpucode.Megabytes(uint64(p.b.Bytes)), gpucode.Megabytes(p.b.GPU.Bytes))
 		case p.b == nil:
-			c.add(PackageRemoved, p.a.Name, "", -int64(p.a.Bytes), "is gone: it was %s, %s of GPU code", gpucode.Megabytes(uint64(p.a.Bytes)), gpucode.Megabytes(p.a.GPU.Bytes))
+			c.add(PackageRemoved, p.a.Name, "", -int64(p.a.Bytes), "is gone: it was %s, %s of GPU code",
+				gpucode.Megabytes(uint64(p.a.Bytes)), gpucode.Megabytes(p.a.GPU.Bytes))
 		default:
 			c.packages(p.a, p.b, before[p.a.Path], after[p.b.Path])
 		}
 	}
-	for _, pair := range slices.SortedFunc(maps.Keys(c.versions), func(x, y [2]string) int { return cmp.Or(cmp.Compare(x[0], y[0]), cmp.Compare(x[1], y[1])) }) {
+	for _, pair := range slices.SortedFunc(maps.Keys(c.versions), func(x,
+		y [2]string) int {
+		return cmp.Or(cmp.Compare(x[0], y[0]), cmp.Compare(x[1], y[1]))
+	}) {
 		v := c.versions[pair]
 		var of []string
 		if v.itself {
@@ -156,16 +167,20 @@ func (c *comparison) packages(a, b *Package, before, after []*File) {
 	for _, p := range pairedFiles(before, after) {
 		switch {
 		case p.a == nil:
-			c.add(FileAdded, b.Name, p.b.Path, p.b.Size, "is new (%s, %s)", p.b.Kind, gpucode.Megabytes(uint64(p.b.Size)))
+			c.add(FileAdded, b.Name, p.b.Path, p.b.Size, "is new (%s, %s)", p.b.Kind,
+				gpucode.Megabytes(uint64(p.b.Size)))
 		case p.b == nil:
-			c.add(FileRemoved, b.Name, p.a.Path, -p.a.Size, "is gone (%s, %s)", p.a.Kind, gpucode.Megabytes(uint64(p.a.Size)))
+			c.add(FileRemoved, b.Name, p.a.Path, -p.a.Size, "is gone (%s, %s)", p.a.Kind,
+				gpucode.Megabytes(uint64(p.a.Size)))
 		default:
 			(&files{comparison: c, a: p.a, b: p.b, pkg: b.Name}).compare()
 		}
 	}
 	c.references(a, b, before, after)
 	if more := b.Bytes - a.Bytes; more != 0 || a.Files != b.Files {
-		c.add(Size, b.Name, "", more, "%s in all (%s → %s)%s", Signed(more), gpucode.Megabytes(uint64(a.Bytes)), gpucode.Megabytes(uint64(b.Bytes)), map[bool]string{true: fmt.Sprintf(", %s now, not %d", remedy.Count(b.Files, "file"), a.Files)}[a.Files != b.Files])
+		c.add(Size, b.Name, "", more, "%s in all (%s → %s)%s", Signed(more), gpucode.Megabytes(uint64(a.Bytes)),
+			gpucode.Megabytes(uint64(b.Bytes)), map[bool]string{true: fmt.Sprintf(", %s now, not %d",
+				remedy.Count(b.Files, "file"), a.Files)}[a.Files != b.Files])
 	}
 }
 
@@ -207,7 +222,8 @@ func (c *comparison) references(a, b *Package, before, after []*File) {
 	for _, key := range slices.Sorted(maps.Keys(was)) {
 		if is[key] == nil {
 			for _, r := range was[key] {
-				c.add(Refers, b.Name, "", 0, "no longer refers to %s%s", called(r.Object), places(before, r.Object, r.Files))
+				c.add(Refers, b.Name, "", 0, "no longer refers to %s%s", called(r.Object), places(before, r.Object,
+					r.Files))
 			}
 		}
 	}
@@ -280,7 +296,8 @@ func (f *files) compare() {
 	if x, y := path.Base(a.Path), path.Base(b.Path); x != y {
 		f.say(Identity, "was called %s", x)
 	}
-	for _, part := range [][3]string{{"soname", a.Soname, b.Soname}, {"machine", a.Machine, b.Machine}, {"interpreter", a.Interpreter, b.Interpreter}, {"started program", a.Starts, b.Starts}} {
+	for _, part := range [][3]string{{"soname", a.Soname, b.Soname}, {"machine", a.Machine, b.Machine}, {"interpreter",
+		a.Interpreter, b.Interpreter}, {"started program", a.Starts, b.Starts}} {
 		if f.place(part[1]) != f.place(part[2]) {
 			f.say(Identity, "%s %s, not %s", part[0], said(part[2]), said(part[1]))
 		}
@@ -294,7 +311,8 @@ func (f *files) compare() {
 	f.gpu()
 	f.note()
 	if more := b.Size - a.Size; more != 0 {
-		f.add(Size, f.pkg, b.Path, more, "%s (%s → %s)", Signed(more), gpucode.Megabytes(uint64(a.Size)), gpucode.Megabytes(uint64(b.Size)))
+		f.add(Size, f.pkg, b.Path, more, "%s (%s → %s)", Signed(more), gpucode.Megabytes(uint64(a.Size)),
+			gpucode.Megabytes(uint64(b.Size)))
 		f.all[len(f.all)-1].small = max(more, -more) < little
 	}
 }
@@ -351,7 +369,8 @@ func (f *files) runPath() (lost bool) {
 	differ := func(x, y []string, words, stub string) {
 		for _, e := range x {
 			switch place := f.place(e); {
-			case isLink(e), slices.ContainsFunc(y, func(o string) bool { return f.place(o) == place }), slices.Contains(said, words+place):
+			case isLink(e), slices.ContainsFunc(y, func(o string) bool { return f.place(o) == place }),
+				slices.Contains(said, words+place):
 			case stubs.Contains(e):
 				said = append(said, words+place)
 				f.say(Stub, stub, shown(e))
@@ -381,7 +400,8 @@ func (f *files) runPath() (lost bool) {
 
 // needed compares what is needed.
 func (f *files) needed() {
-	with := match(texts(f.a.Needed), texts(f.b.Needed), func(t *string) string { return *t }, func(t *string) string { return general(*t) })
+	with := match(texts(f.a.Needed), texts(f.b.Needed), func(t *string) string { return *t },
+		func(t *string) string { return general(*t) })
 	var now, no []string
 	for _, p := range with {
 		switch {
@@ -453,7 +473,8 @@ func (f *files) library(was, is Library, how string, lostLink bool) {
 		if is.Driver == string(explain.FromNowhere) && !lostLink {
 			f.say(NotFound, "no longer finds %s%s", is.Name, how)
 		} else if is.Driver != string(explain.FromNowhere) && was.Driver != string(explain.FromNowhere) {
-			f.say(OtherPackage, "takes the driver's %s%s from another place: %s, not %s", is.Name, how, is.Driver, was.Driver)
+			f.say(OtherPackage, "takes the driver's %s%s from another place: %s, not %s", is.Name, how, is.Driver,
+				was.Driver)
 		}
 		return
 	case is.Driver == string(explain.FromDriver), is.Driver == string(explain.FromNowhere):
@@ -521,12 +542,17 @@ func (f *files) process() {
 		}
 	}
 	differ(f.a.Absent, f.b.Absent, general, NotFound, "a library that it loads no longer finds %s")
-	differ(f.b.Absent, f.a.Absent, general, NotFound, "%s, which a library that it loads needs, is found now, or needed no more")
+	differ(f.b.Absent, f.a.Absent, general, NotFound,
+		"%s, which a library that it loads needs, is found now, or needed no more")
 	direct := func(all []Library, at string) bool {
-		return slices.ContainsFunc(all, func(l Library) bool { return l.Driver == string(explain.FromStub) && pathOf(l) == at })
+		return slices.ContainsFunc(all, func(l Library) bool {
+			return l.Driver == string(explain.FromStub) &&
+				pathOf(l) == at
+		})
 	}
 	for _, at := range f.b.Stubs {
-		if !slices.ContainsFunc(f.a.Stubs, func(o string) bool { return f.place(o) == f.place(at) }) && !direct(f.b.Loads, at) && !direct(f.b.Opens, at) {
+		if !slices.ContainsFunc(f.a.Stubs, func(o string) bool { return f.place(o) == f.place(at) }) &&
+			!direct(f.b.Loads, at) && !direct(f.b.Opens, at) {
 			f.say(Stub, "has a stub in its process now: %s", shown(at))
 		}
 	}
@@ -562,10 +588,12 @@ func (f *files) gpu() {
 		f.say(said[0], "%s", said[1])
 	}
 	if !slices.Equal(a.Thinned, b.Thinned) {
-		f.say(CodeBytes, "thinned for %s, not for %s", cmp.Or(strings.Join(b.Thinned, " and "), "no GPU"), cmp.Or(strings.Join(a.Thinned, " and "), "any"))
+		f.say(CodeBytes, "thinned for %s, not for %s", cmp.Or(strings.Join(b.Thinned, " and "), "no GPU"),
+			cmp.Or(strings.Join(a.Thinned, " and "), "any"))
 	}
 	if more := int64(b.Bytes) - int64(a.Bytes); more != 0 {
-		f.add(CodeBytes, f.pkg, f.b.Path, more, "%s GPU code (%s → %s)", Signed(more), gpucode.Megabytes(a.Bytes), gpucode.Megabytes(b.Bytes))
+		f.add(CodeBytes, f.pkg, f.b.Path, more, "%s GPU code (%s → %s)", Signed(more), gpucode.Megabytes(a.Bytes),
+			gpucode.Megabytes(b.Bytes))
 		f.all[len(f.all)-1].small = max(more, -more) < little
 	}
 }

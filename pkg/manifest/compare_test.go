@@ -49,9 +49,11 @@ func TestChanges(t *testing.T) {
 		want   []string
 	}{
 		"the driver link is lost": {func(r *root) {
-			r.put(r.store("app-1.0")+"/lib/libbig.so", lib("libbig.so").Needs("libcuda.so.1", "libcudnn.so.9", "libcudart.so.12", "libc.so.6").
+			r.put(r.store("app-1.0")+"/lib/libbig.so", lib("libbig.so").Needs("libcuda.so.1", "libcudnn.so.9",
+				"libcudart.so.12", "libc.so.6").
 				With(elf.DT_RUNPATH, r.store("cudnn-9.3-lib")+"/lib:"+r.store("cuda_cudart-12.4-lib")+"/lib"))
-		}, nil, []string{"driver-link: app-1.0/lib/libbig.so: lost the driver link", "opened: app-1.0/lib/libbig.so: no longer opens libopt.so.1 by name"}},
+		}, nil, []string{"driver-link: app-1.0/lib/libbig.so: lost the driver link",
+			"opened: app-1.0/lib/libbig.so: no longer opens libopt.so.1 by name"}},
 		"a library from another package, and a reference": {func(r *root) {
 			wheel := r.store("nvidia-cudnn-cu12-9.3")
 			r.put(wheel+"/lib/libcudnn.so.9", lib("libcudnn.so.9"))
@@ -59,10 +61,12 @@ func TestChanges(t *testing.T) {
 				With(elf.DT_RUNPATH, link+":"+wheel+"/lib:"+r.store("cuda_cudart-12.4-lib")+"/lib")
 			big.Dlopen = `[{"soname":["libopt.so.1"]}]`
 			r.put(r.store("app-1.0")+"/lib/libbig.so", big)
-		}, nil, []string{"not-found: app-1.0/lib/libbig.so: libabsent.so.1, which a library that it loads needs, is found now, or needed no more",
-			"other-package: app-1.0/lib/libbig.so: loads libcudnn.so.9 from another package: nvidia-cudnn-cu12-9.3, not cudnn-9.3-lib",
-			"refers: app-1.0: now refers to nvidia-cudnn-cu12-9.3, which brings 1.0 kB into the closure: lib/libbig.so (run path)",
-			"run-path: app-1.0/lib/libbig.so: run path: now has nvidia-cudnn-cu12-9.3/lib", "run-path: app-1.0/lib/libbig.so: run path: no longer has cudnn-9.3-lib/lib"}},
+		}, nil,
+			[]string{"not-found: app-1.0/lib/libbig.so: libabsent.so.1, which a library that it loads needs, is found now, or needed no more",
+				"other-package: app-1.0/lib/libbig.so: loads libcudnn.so.9 from another package: nvidia-cudnn-cu12-9.3, not cudnn-9.3-lib",
+				"refers: app-1.0: now refers to nvidia-cudnn-cu12-9.3, which brings 1.0 kB into the closure: lib/libbig.so (run path)",
+				"run-path: app-1.0/lib/libbig.so: run path: now has nvidia-cudnn-cu12-9.3/lib",
+				"run-path: app-1.0/lib/libbig.so: run path: no longer has cudnn-9.3-lib/lib"}},
 		"another version of one": {func(r *root) {
 			newer := r.store("cudnn-9.10-lib")
 			r.put(newer+"/lib/libcudnn.so.9", lib("libcudnn.so.9").Needs("libabsent.so.1"))
@@ -70,38 +74,53 @@ func TestChanges(t *testing.T) {
 				With(elf.DT_RUNPATH, link+":"+newer+"/lib:"+r.store("cuda_cudart-12.4-lib")+"/lib")
 			big.Dlopen = `[{"soname":["libopt.so.1"]}]`
 			r.put(r.store("app-1.0")+"/lib/libbig.so", big)
-		}, nil, []string{"version: : cudnn-9.3-lib → cudnn-9.10-lib: loaded by 1 file", "refers: app-1.0: now refers to cudnn-9.10-lib"}},
+		}, nil, []string{"version: : cudnn-9.3-lib → cudnn-9.10-lib: loaded by 1 file",
+			"refers: app-1.0: now refers to cudnn-9.10-lib"}},
 		"a library is found no more": {func(r *root) {
 			os.RemoveAll(r.dir + r.store("cudnn-9.3-lib"))
-		}, nil, []string{"not-found: app-1.0/bin/app: no longer finds libcudnn.so.9", "not-found: app-1.0/lib/libbig.so: no longer finds libcudnn.so.9",
-			"not-found: app-1.0/bin/app: libabsent.so.1, which a library", "not-found: app-1.0/lib/libbig.so: libabsent.so.1, which a library"}},
+		}, nil, []string{"not-found: app-1.0/bin/app: no longer finds libcudnn.so.9",
+			"not-found: app-1.0/lib/libbig.so: no longer finds libcudnn.so.9",
+			"not-found: app-1.0/bin/app: libabsent.so.1, which a library",
+			"not-found: app-1.0/lib/libbig.so: libabsent.so.1, which a library"}},
 		"a stub": {func(r *root) {
-			r.put(r.store("app-1.0")+"/bin/app", strings.ReplaceAll("#! /bin/sh -e\nexport LD_LIBRARY_PATH='APP/lib:STUBS/lib/stubs:CUDNN/lib'\nexec \"APP/bin/.app-wrapped\" \"$@\"\n", "APP", r.store("app-1.0")))
+			r.put(r.store("app-1.0")+"/bin/app",
+				strings.ReplaceAll("#! /bin/sh -e\nexport LD_LIBRARY_PATH='APP/lib:STUBS/lib/stubs:CUDNN/lib'\nexec \"APP/bin/.app-wrapped\" \"$@\"\n", "APP", r.store("app-1.0")))
 			text, _ := os.ReadFile(r.dir + r.store("app-1.0") + "/bin/app")
-			r.put(r.store("app-1.0")+"/bin/app", strings.NewReplacer("STUBS", r.store("cuda_cudart-12.4-stubs"), "CUDNN", r.store("cudnn-9.3-lib")).Replace(string(text)))
-		}, nil, []string{"stub: app-1.0/bin/app: has a stub in its process now: cuda_cudart-12.4-stubs/lib/stubs/libcuda.so.1"}},
+			r.put(r.store("app-1.0")+"/bin/app", strings.NewReplacer("STUBS", r.store("cuda_cudart-12.4-stubs"),
+				"CUDNN", r.store("cudnn-9.3-lib")).Replace(string(text)))
+		}, nil,
+			[]string{"stub: app-1.0/bin/app: has a stub in its process now: cuda_cudart-12.4-stubs/lib/stubs/libcuda.so.1"}},
 		"GPU code": {func(r *root) {
 			r.put(r.store("app-1.0")+"/share/code.fatbin", fatbin(2e6, 80, 90, 120))
-		}, nil, []string{"gpu-code-gone: app-1.0/share/code.fatbin: no code for 7.5 any more", "gpu-code-new: app-1.0/share/code.fatbin: now has code for 8.0, 12.0",
-			"gpu-code-bytes: app-1.0/share/code.fatbin: +6.0 MB GPU code (2.1 kB → 6.0 MB)", "size: app-1.0/share/code.fatbin: +6.0 MB"}},
+		}, nil, []string{"gpu-code-gone: app-1.0/share/code.fatbin: no code for 7.5 any more",
+			"gpu-code-new: app-1.0/share/code.fatbin: now has code for 8.0, 12.0",
+			"gpu-code-bytes: app-1.0/share/code.fatbin: +6.0 MB GPU code (2.1 kB → 6.0 MB)",
+			"size: app-1.0/share/code.fatbin: +6.0 MB"}},
 		"a file is gone, one is new, one is broken": {func(r *root) {
 			os.Rename(r.dir+r.store("app-1.0")+"/lib/libstub.so", r.dir+r.store("app-1.0")+"/lib/other.so")
 			r.put(r.store("app-1.0")+"/share/code.fatbin", "\x7fELF")
-		}, nil, []string{"file-added: app-1.0/lib/other.so: is new (library, ", "file-removed: app-1.0/lib/libstub.so: is gone (library, ",
-			"file-kind: app-1.0/share/code.fatbin: is now malformed, not GPU code: ", "gpu-code-gone: app-1.0/share/code.fatbin: no code for 7.5, 9.0 any more"}},
+		}, nil, []string{"file-added: app-1.0/lib/other.so: is new (library, ",
+			"file-removed: app-1.0/lib/libstub.so: is gone (library, ",
+			"file-kind: app-1.0/share/code.fatbin: is now malformed, not GPU code: ",
+			"gpu-code-gone: app-1.0/share/code.fatbin: no code for 7.5, 9.0 any more"}},
 		"what the file itself says": {func(r *root) {
 			big := lib("libbig.so.2").Needs("libcuda.so.1", "libcudnn.so.9", "libcudart.so.12", "libm.so.6").
 				With(elf.DT_RPATH, r.store("cudnn-9.3-lib")+"/lib:"+link+":"+r.store("cuda_cudart-12.4-lib")+"/lib")
 			big.Dlopen = `[{"soname":["libopt.so.1"]}]`
 			big.Resolution = "libcudnn.so.9\x00=" + r.store("cudnn-9.3-lib") + "/lib/libcudnn.so.9\x00\x00"
 			r.put(r.store("app-1.0")+"/lib/libbig.so", big)
-		}, nil, []string{"run-path: app-1.0/lib/libbig.so: the entries of its run path are in another order: cudnn-9.3-lib/lib:/run/opengl-driver/lib:",
-			"run-path: app-1.0/lib/libbig.so: its run path is a DT_RPATH now, not a DT_RUNPATH", "needed: app-1.0/lib/libbig.so: now needs libm.so.6", "needed: app-1.0/lib/libbig.so: no longer needs libc.so.6",
-			"identity: app-1.0/lib/libbig.so: soname libbig.so.2, not libbig.so", "resolution-note: app-1.0/lib/libbig.so: has a resolution note now"}},
+		}, nil,
+			[]string{"run-path: app-1.0/lib/libbig.so: the entries of its run path are in another order: cudnn-9.3-lib/lib:/run/opengl-driver/lib:",
+				"run-path: app-1.0/lib/libbig.so: its run path is a DT_RPATH now, not a DT_RUNPATH",
+				"needed: app-1.0/lib/libbig.so: now needs libm.so.6",
+				"needed: app-1.0/lib/libbig.so: no longer needs libc.so.6",
+				"identity: app-1.0/lib/libbig.so: soname libbig.so.2, not libbig.so",
+				"resolution-note: app-1.0/lib/libbig.so: has a resolution note now"}},
 		"packages come and go": {func(r *root) {
 			os.RemoveAll(r.dir + r.store("cuda_cudart-12.4-stubs"))
 			r.put(r.store("new-1")+"/lib/liba.so", lib("liba.so"))
-		}, []string{"cuda_cudart-12.4-stubs", "new-1"}, []string{"package-removed: cuda_cudart-12.4-stubs: is gone: it was ", "package-added: new-1: is new: "}},
+		}, []string{"cuda_cudart-12.4-stubs", "new-1"},
+			[]string{"package-removed: cuda_cudart-12.4-stubs: is gone: it was ", "package-added: new-1: is new: "}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, b := example(t, "q"), example(t, "q")
@@ -118,7 +137,8 @@ func TestChanges(t *testing.T) {
 			got := lines(Compare(read(a), read(b)))
 			for _, want := range c.want {
 				i := slices.IndexFunc(got, func(s string) bool { return strings.HasPrefix(s, want) })
-				if strings.HasPrefix(want, "refers: app-1.0: now refers to cudnn-9.10-lib") { // another version is no new reference
+				if strings.HasPrefix(want,
+					"refers: app-1.0: now refers to cudnn-9.10-lib") { // another version is no new reference
 					if i >= 0 {
 						t.Errorf("%q", got[i])
 					}
@@ -182,8 +202,10 @@ func TestCodeChanges(t *testing.T) {
 	}{
 		{sum(caps{75, 80}), sum(caps{75, 80}), "[]"},
 		{sum(caps{75, 80}), sum(caps{80}), "[[gpu-code-gone no code for 7.5 any more]]"},
-		{sum(caps{70, 75, 86}), sum(caps{80}), "[[gpu-code-gone no code for 7.0, 7.5 any more] [gpu-code-gone no code of its own for 8.6 any more: that for 8.0 runs there] [gpu-code-new now has code for 8.0]]"},
-		{sum(caps{75}), sum(nil, 70), "[[gpu-code-gone no code of its own for 7.5 any more: the driver compiles PTX for 7.0] [gpu-code-new now has PTX for 7.0]]"},
+		{sum(caps{70, 75, 86}), sum(caps{80}),
+			"[[gpu-code-gone no code for 7.0, 7.5 any more] [gpu-code-gone no code of its own for 8.6 any more: that for 8.0 runs there] [gpu-code-new now has code for 8.0]]"},
+		{sum(caps{75}), sum(nil, 70),
+			"[[gpu-code-gone no code of its own for 7.5 any more: the driver compiles PTX for 7.0] [gpu-code-new now has PTX for 7.0]]"},
 		{sum(caps{90}, 90), sum(caps{90}), "[[gpu-code-gone no PTX for 9.0 any more]]"},
 		{nil, sum(caps{90}, 90), "[[gpu-code-new now has code for 9.0] [gpu-code-new now has PTX for 9.0]]"},
 	} {

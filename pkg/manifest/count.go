@@ -63,7 +63,10 @@ func (r *Reader) count(m *File) {
 
 // largest sorts files by their bytes, and keeps the first.
 func largest(all []Sized) []Sized {
-	slices.SortStableFunc(all, func(a, b Sized) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), strings.Compare(a.Path, b.Path)) })
+	slices.SortStableFunc(all, func(a, b Sized) int {
+		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes),
+			strings.Compare(a.Path, b.Path))
+	})
 	return all[:min(len(all), mostLargest)]
 }
 
@@ -74,7 +77,8 @@ func (c *counted) refer(m *File) {
 	}
 }
 
-// Packages returns the packages once all files were read, by their paths. saved says by how much the closure of a package would be
+// Packages returns the packages once all files were read, by their paths. saved says by how much the closure of a
+// package would be
 // smaller without one of its references; it may be nil.
 func (r *Reader) Packages(saved func(pkg, ref string) (int64, bool)) []*Package {
 	all := make([]*Package, 0, len(r.order))
@@ -110,6 +114,13 @@ func (r *Reader) Packages(saved func(pkg, ref string) (int64, bool)) []*Package 
 	}
 	r.sum.Packages = len(all)
 	return all
+}
+
+// Listed returns how many files were listed so far.
+func (r *Reader) Listed() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.sum.Files
 }
 
 // Summary returns what ends the document, after [Reader.Packages].

@@ -33,7 +33,8 @@ type File struct {
 	Kind    Kind   `json:"kind"`
 	// Error says what is wrong with the file, or why it could not be read.
 	Error string `json:"error,omitempty"`
-	// SameAs is the first name in the package of a file with several, where no store is; what is said there is not repeated.
+	// SameAs is the first name in the package of a file with several, where no store is; what is said there is not
+	// repeated.
 	SameAs  string `json:"same_as,omitempty"`
 	Size    int64  `json:"size"` // in bytes
 	BuildID string `json:"build_id,omitempty"`
@@ -49,11 +50,13 @@ type File struct {
 	ResolutionNote resolution.Note `json:"resolution_note,omitempty"`
 	NoteError      string          `json:"note_error,omitempty"`
 
-	// Starts is the program that a wrapper starts, named as [Library.Path], and Sets what it sets for that one's loader.
+	// Starts is the program that a wrapper starts, named as [Library.Path], and Sets what it sets for that one's
+	// loader.
 	Starts string            `json:"starts,omitempty"`
 	Sets   map[string]string `json:"sets,omitempty"`
 
-	// Loads are the libraries that the file asks for and what each is; of a wrapper those of the program that it starts.
+	// Loads are the libraries that the file asks for and what each is; of a wrapper those of the program that it
+	// starts.
 	Loads []Library `json:"loads,omitempty"`
 	// Opens are those that it may open by name.
 	Opens []Library `json:"opens,omitempty"`
@@ -75,14 +78,16 @@ type File struct {
 // Library is a library that a file asks for.
 type Library struct {
 	Name string `json:"name"`
-	// Path is where it is found, as the loader names it, and in the file's own package without that one's; null where it is not found,
+	// Path is where it is found, as the loader names it, and in the file's own package without that one's; null where
+	// it is not found,
 	// and where the process has it already ("the program's glibc").
 	Path *string `json:"path"`
 	// Resolved is the file behind it where that is in another package.
 	Resolved string `json:"resolved,omitempty"`
 	Rule     string `json:"rule"`
 	Cause    string `json:"cause,omitempty"` // unless it is DT_NEEDED
-	// Driver says of a library of the GPU driver whose copy is meant: that of the driver link also where this machine has none.
+	// Driver says of a library of the GPU driver whose copy is meant: that of the driver link also where this machine
+	// has none.
 	Driver string `json:"driver,omitempty"`
 	// Error is why the file that was found is not loaded.
 	Error string `json:"error,omitempty"`
@@ -125,7 +130,8 @@ type Package struct {
 	Largest []Sized `json:"largest"`
 	// CUDA says how many files have which major version of the toolkit in their process.
 	CUDA []Count `json:"cuda"`
-	// Stubs are the files in whose process a stub is, and NotFound the names that are not found, with the number of files that ask for
+	// Stubs are the files in whose process a stub is, and NotFound the names that are not found, with the number of
+	// files that ask for
 	// them: programs and libraries by themselves, but for those that a wrapper of the package starts.
 	Stubs      []string           `json:"stubs"`
 	NotFound   []Count            `json:"not_found"`

@@ -127,9 +127,12 @@ func example(t *testing.T, last string) *root {
 		With(elf.DT_RUNPATH, link+":"+cudnn+"/lib:"+r.store("cuda_cudart-12.4-lib")+"/lib")
 	big.Dlopen = `[{"soname":["libopt.so.1"]}]`
 	r.put(app+"/lib/libbig.so", big)
-	r.put(app+"/lib/libstub.so", lib("libstub.so").Needs("libcuda.so.1").With(elf.DT_RUNPATH, r.store("cuda_cudart-12.4-stubs")+"/lib/stubs"))
-	r.put(app+"/bin/.app-wrapped", tinyelf.Object{Interp: interp, Flags1: elf.DF_1_PIE}.Needs("libbig.so", "libcudnn.so.9"))
-	r.put(app+"/bin/app", "#! /bin/sh -e\nexport LD_LIBRARY_PATH='"+app+"/lib:"+cudnn+"/lib'\nexec \""+app+"/bin/.app-wrapped\" \"$@\"\n")
+	r.put(app+"/lib/libstub.so", lib("libstub.so").Needs("libcuda.so.1").With(elf.DT_RUNPATH,
+		r.store("cuda_cudart-12.4-stubs")+"/lib/stubs"))
+	r.put(app+"/bin/.app-wrapped", tinyelf.Object{Interp: interp, Flags1: elf.DF_1_PIE}.Needs("libbig.so",
+		"libcudnn.so.9"))
+	r.put(app+"/bin/app",
+		"#! /bin/sh -e\nexport LD_LIBRARY_PATH='"+app+"/lib:"+cudnn+"/lib'\nexec \""+app+"/bin/.app-wrapped\" \"$@\"\n")
 	r.put(app+"/share/code.fatbin", fatbin(1000, 75, 90))
 	r.put(app+"/share/text", "made by "+r.store("gcc-14.2.0")+"/bin/gcc")
 	r.put(app+"/share/broken.so", "\x7fELF")
@@ -149,7 +152,9 @@ func TestFileOfAPackage(t *testing.T) {
 			t.Errorf("%s is in %s", f.Path, f.Package)
 		}
 	}
-	if want := []string{"program bin/.app-wrapped", "wrapper bin/app", "library lib/libbig.so", "library lib/libstub.so", "malformed share/broken.so", "GPU code share/code.fatbin"}; !slices.Equal(paths, want) {
+	if want := []string{"program bin/.app-wrapped", "wrapper bin/app", "library lib/libbig.so",
+		"library lib/libstub.so", "malformed share/broken.so", "GPU code share/code.fatbin"}; !slices.Equal(paths,
+		want) {
 		t.Errorf("%q, want %q", paths, want)
 	}
 	text := func(all []Library) (out []string) {
@@ -158,19 +163,24 @@ func TestFileOfAPackage(t *testing.T) {
 			if l.Path != nil {
 				at = *l.Path
 			}
-			out = append(out, fmt.Sprintf("%s %s (%s) %s", l.Name, strings.ReplaceAll(at, r.hash, "H"), l.Rule, l.Driver))
+			out = append(out, fmt.Sprintf("%s %s (%s) %s", l.Name, strings.ReplaceAll(at, r.hash, "H"), l.Rule,
+				l.Driver))
 		}
 		return out
 	}
 	big := d.file(t, "lib/libbig.so")
-	if got, want := text(big.Loads), []string{"libcuda.so.1 - (not found) driver", "libcudnn.so.9 /nix/store/H-cudnn-9.3-lib/lib/libcudnn.so.9 (DT_RUNPATH) ",
-		"libcudart.so.12 /nix/store/H-cuda_cudart-12.4-lib/lib/libcudart.so.12 (DT_RUNPATH) ", "libc.so.6 - (the program's glibc) "}; !slices.Equal(got, want) {
+	if got, want := text(big.Loads), []string{"libcuda.so.1 - (not found) driver",
+		"libcudnn.so.9 /nix/store/H-cudnn-9.3-lib/lib/libcudnn.so.9 (DT_RUNPATH) ",
+		"libcudart.so.12 /nix/store/H-cuda_cudart-12.4-lib/lib/libcudart.so.12 (DT_RUNPATH) ",
+		"libc.so.6 - (the program's glibc) "}; !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
-	if got := text(big.Opens); !slices.Equal(got, []string{"libopt.so.1 - (not found) "}) || big.Opens[0].Cause != ".note.dlopen" {
+	if got := text(big.Opens); !slices.Equal(got, []string{"libopt.so.1 - (not found) "}) ||
+		big.Opens[0].Cause != ".note.dlopen" {
 		t.Errorf("%q", got)
 	}
-	if !slices.Equal(big.Absent, []string{"libabsent.so.1"}) || !slices.Equal(big.CUDA, []string{"12"}) || big.Stubs != nil || len(big.RunPath) != 3 || big.Machine != "EM_X86_64" {
+	if !slices.Equal(big.Absent, []string{"libabsent.so.1"}) || !slices.Equal(big.CUDA, []string{"12"}) ||
+		big.Stubs != nil || len(big.RunPath) != 3 || big.Machine != "EM_X86_64" {
 		t.Errorf("%+v", big)
 	}
 	var refs []string
@@ -185,13 +195,16 @@ func TestFileOfAPackage(t *testing.T) {
 	}
 	// What the wrapper sets is a part of the start; by itself, the program finds nothing.
 	wrapper := d.file(t, "bin/app")
-	if got := text(wrapper.Loads); wrapper.Starts != "bin/.app-wrapped" || got[0] != "libbig.so lib/libbig.so (LD_LIBRARY_PATH) " || !strings.HasPrefix(wrapper.Sets["LD_LIBRARY_PATH"], "/nix") {
+	if got := text(wrapper.Loads); wrapper.Starts != "bin/.app-wrapped" ||
+		got[0] != "libbig.so lib/libbig.so (LD_LIBRARY_PATH) " || !strings.HasPrefix(wrapper.Sets["LD_LIBRARY_PATH"],
+		"/nix") {
 		t.Errorf("%+v %q", wrapper, got)
 	}
 	if got := text(d.file(t, "bin/.app-wrapped").Loads); got[0] != "libbig.so - (not found) " {
 		t.Errorf("%q", got)
 	}
-	if code := d.file(t, "share/code.fatbin").GPU; code == nil || code.Bytes != 16+2*1064 || len(code.Code) != 2 || code.Code[0].Arch != "sm_75" {
+	if code := d.file(t, "share/code.fatbin").GPU; code == nil || code.Bytes != 16+2*1064 || len(code.Code) != 2 ||
+		code.Code[0].Arch != "sm_75" {
 		t.Errorf("%+v", code)
 	}
 }
@@ -203,7 +216,8 @@ func TestSumsOfAPackage(t *testing.T) {
 		t.Fatalf("%+v", d.Packages)
 	}
 	p := d.Packages[0]
-	if p.Name != "app-1.0" || p.Files != 7 || p.Needed != 7 || p.RunPathFiles != 2 || p.RunPathLength != 4 || p.DriverLinks != 1 || p.Kinds[Shared] != 2 || p.Kinds[Malformed] != 1 {
+	if p.Name != "app-1.0" || p.Files != 7 || p.Needed != 7 || p.RunPathFiles != 2 || p.RunPathLength != 4 ||
+		p.DriverLinks != 1 || p.Kinds[Shared] != 2 || p.Kinds[Malformed] != 1 {
 		t.Errorf("%+v", p)
 	}
 	bytes := int64(0)
@@ -227,12 +241,14 @@ func TestSumsOfAPackage(t *testing.T) {
 	for _, ref := range p.References {
 		refs = append(refs, fmt.Sprint(NameOf(ref.Object), " ", ref.Files, " ", *ref.Bytes))
 	}
-	if want := []string{"cuda_cudart-12.4-lib 1 1000", "cuda_cudart-12.4-stubs 1 1000", "cudnn-9.3-lib 2 1000", "gcc-14.2.0 2 1000"}; !slices.Equal(refs, want) {
+	if want := []string{"cuda_cudart-12.4-lib 1 1000", "cuda_cudart-12.4-stubs 1 1000", "cudnn-9.3-lib 2 1000",
+		"gcc-14.2.0 2 1000"}; !slices.Equal(refs, want) {
 		t.Errorf("%q", refs)
 	}
 }
 
-// In a store each file is one, as a NAR has no hard links, and an optimised store is the same as another; elsewhere a file with
+// In a store each file is one, as a NAR has no hard links, and an optimised store is the same as another; elsewhere a
+// file with
 // several names is one.
 func TestHardLinks(t *testing.T) {
 	for _, c := range []struct {
@@ -253,10 +269,12 @@ func TestHardLinks(t *testing.T) {
 			}
 		}
 		d := r.read(c.dir)
-		if f := d.file(t, "other/libc.so"); f.SameAs != c.same || f.Loads[0].Path == nil || *f.Loads[0].Path != "other/libx.so" {
+		if f := d.file(t, "other/libc.so"); f.SameAs != c.same || f.Loads[0].Path == nil ||
+			*f.Loads[0].Path != "other/libx.so" {
 			t.Errorf("%s: %+v", c.dir, f)
 		}
-		if f := d.file(t, "lib/libb.so"); f.SameAs != c.same || f.Loads[0].Path != nil || (f.Soname == "") != (c.same != "") {
+		if f := d.file(t, "lib/libb.so"); f.SameAs != c.same || f.Loads[0].Path != nil ||
+			(f.Soname == "") != (c.same != "") {
 			t.Errorf("%s: %+v", c.dir, f)
 		}
 		if got, want := d.Packages[0].Bytes, c.bytes(st.Size())+other.Size(); got != want {
@@ -288,13 +306,15 @@ func TestDocumentIsRepeatable(t *testing.T) {
 	}
 	back := &Document{}
 	var err error
-	if back.Packages, back.Summary, err = Decode(strings.NewReader(want), func(f *File) { back.Files = append(back.Files, f) }); err != nil {
+	if back.Packages, back.Summary, err = Decode(strings.NewReader(want),
+		func(f *File) { back.Files = append(back.Files, f) }); err != nil {
 		t.Fatal(err)
 	}
 	if got := write(back); got != want {
 		t.Errorf("%s\n%s", got, want)
 	}
-	for _, bad := range []string{"", "{}", `{"version":1,"files":[]}`, want[:len(want)/2], want[:strings.Index(want, `,"summary"`)] + "}", Beginning + `"files":[],"summary":{"stopped":"x"}}`} {
+	for _, bad := range []string{"", "{}", `{"version":1,"files":[]}`, want[:len(want)/2], want[:strings.Index(want,
+		`,"summary"`)] + "}", Beginning + `"files":[],"summary":{"stopped":"x"}}`} {
 		if _, _, err := Decode(strings.NewReader(bad), func(*File) {}); err == nil {
 			t.Errorf("%.60q is taken", bad)
 		}
@@ -346,14 +366,17 @@ func TestPlaces(t *testing.T) {
 
 func TestKeys(t *testing.T) {
 	for name, want := range map[string]string{
-		"gcc-14.2.0": "gcc", "gcc-14.2.0-lib": "gcc-lib", "cuda_cudart-12.4.127-stubs": "cuda_cudart-stubs", "python3.12-torch-2.5.1": "python3.12-torch",
-		"glibc-2.40-66": "glibc", "app": "app", "source-to-image-1.0-rc1": "source-to-image", "": "", "-": "-", "x-": "x-",
+		"gcc-14.2.0": "gcc", "gcc-14.2.0-lib": "gcc-lib", "cuda_cudart-12.4.127-stubs": "cuda_cudart-stubs",
+		"python3.12-torch-2.5.1": "python3.12-torch",
+		"glibc-2.40-66":          "glibc", "app": "app", "source-to-image-1.0-rc1": "source-to-image", "": "", "-": "-",
+		"x-": "x-",
 	} {
 		if got := keyOf(name); got != want {
 			t.Errorf("%q: %q, want %q", name, got, want)
 		}
 	}
-	for name, want := range map[string]string{"libcudart.so.12.4.127": "libcudart.so.0", "lib/python3.12/x86_64/a1.so": "lib/python0/x0_0/a0.so", "1.": "0.", "": ""} {
+	for name, want := range map[string]string{"libcudart.so.12.4.127": "libcudart.so.0",
+		"lib/python3.12/x86_64/a1.so": "lib/python0/x0_0/a0.so", "1.": "0.", "": ""} {
 		if got := general(name); got != want {
 			t.Errorf("%q: %q, want %q", name, got, want)
 		}

@@ -9,7 +9,8 @@ import (
 )
 
 // keyOf returns a package's name without its version, but with the output that stands behind that: "cuda_cudart-lib" of
-// cuda_cudart-12.4.127-lib (Nix takes the first hyphen that no letter follows for the beginning of a version: Nix manual,
+// cuda_cudart-12.4.127-lib (Nix takes the first hyphen that no letter follows for the beginning of a version: Nix
+// manual,
 // builtins.parseDrvName).
 func keyOf(name string) string {
 	for i := 0; i+1 < len(name); i++ {
@@ -32,7 +33,8 @@ func general(p string) string {
 			b.WriteByte(c)
 			continue
 		}
-		for i+1 < len(p) && (p[i+1] >= '0' && p[i+1] <= '9' || p[i+1] == '.' && i+2 < len(p) && p[i+2] >= '0' && p[i+2] <= '9') {
+		for i+1 < len(p) && (p[i+1] >= '0' && p[i+1] <= '9' || p[i+1] == '.' && i+2 < len(p) && p[i+2] >= '0' &&
+			p[i+2] <= '9') {
 			i++
 		}
 		b.WriteByte('0')
@@ -72,7 +74,8 @@ func match[T any](a, b []*T, keys ...func(*T) string) (all []pair[T]) {
 	return all
 }
 
-// paired pairs the packages of two documents: by name and version, then by name, in the order of versions. One and one are a pair
+// paired pairs the packages of two documents: by name and version, then by name, in the order of versions. One and one
+// are a pair
 // whatever they are called.
 func paired(a, b []*Package) []pair[Package] {
 	if len(a) == 1 && len(b) == 1 {
@@ -80,10 +83,14 @@ func paired(a, b []*Package) []pair[Package] {
 	}
 	order := func(all []*Package) []*Package {
 		all = slices.Clone(all)
-		slices.SortFunc(all, func(x, y *Package) int { return cmp.Or(natural(x.Name, y.Name), strings.Compare(x.Path, y.Path)) })
+		slices.SortFunc(all, func(x, y *Package) int {
+			return cmp.Or(natural(x.Name, y.Name), strings.Compare(x.Path,
+				y.Path))
+		})
 		return all
 	}
-	return match(order(a), order(b), func(p *Package) string { return p.Name }, func(p *Package) string { return keyOf(p.Name) })
+	return match(order(a), order(b), func(p *Package) string { return p.Name },
+		func(p *Package) string { return keyOf(p.Name) })
 }
 
 // natural compares texts in which numbers count as such.

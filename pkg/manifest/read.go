@@ -95,7 +95,8 @@ func (r *Reader) look() *explain.System {
 	return r.system
 }
 
-// Walk reads the files, jobs at a time, and calls tell for each that is listed, in order. Where ctx is cancelled, it returns a
+// Walk reads the files, jobs at a time, and calls tell for each that is listed, in order. Where ctx is cancelled, it
+// returns a
 // [tree.Stopped].
 func (r *Reader) Walk(ctx context.Context, jobs int, tell func(*File)) error {
 	named := make([]string, 0, len(r.args))
@@ -103,7 +104,8 @@ func (r *Reader) Walk(ctx context.Context, jobs int, tell func(*File)) error {
 		named = append(named, a.named)
 	}
 	slices.Sort(named)
-	return tree.Walk(ctx, slices.Compact(named), tree.Options{Jobs: jobs, FollowArguments: true, AnyLinked: true, Link: r.link},
+	return tree.Walk(ctx, slices.Compact(named), tree.Options{Jobs: jobs, FollowArguments: true, AnyLinked: true,
+		Link: r.link},
 		func(f *tree.File) (*File, bool) {
 			m := r.file(f)
 			return m, m != nil
@@ -139,8 +141,10 @@ func (r *Reader) place(walked string) (pkg, name string) {
 func (r *Reader) of(pkg string) *counted {
 	c := r.packages[pkg]
 	if c == nil {
-		c = &counted{Package: Package{Path: pkg, Name: NameOf(pkg), Kinds: map[Kind]int{}, Largest: []Sized{}, CUDA: []Count{}, Stubs: []string{},
-			NotFound: []Count{}, References: []PackageReference{}}, refs: map[string]int{}, absent: map[string][]string{}, cuda: map[string]int{}, starts: map[string]bool{}}
+		c = &counted{Package: Package{Path: pkg, Name: NameOf(pkg), Kinds: map[Kind]int{}, Largest: []Sized{},
+			CUDA: []Count{}, Stubs: []string{},
+			NotFound: []Count{}, References: []PackageReference{}}, refs: map[string]int{},
+			absent: map[string][]string{}, cuda: map[string]int{}, starts: map[string]bool{}}
 		r.packages[pkg], r.order = c, append(r.order, pkg)
 	}
 	return c
@@ -285,7 +289,8 @@ func kindOf(im *elfimage.Image) Kind {
 	}
 	soname, _ := im.Soname()
 	flags, _ := im.Dyn(elf.DT_FLAGS_1)
-	if im.Type == elf.ET_EXEC || elf.DynFlag1(flags.Val)&elf.DF_1_PIE != 0 || im.Prog(elf.PT_INTERP) != nil && soname == "" {
+	if im.Type == elf.ET_EXEC || elf.DynFlag1(flags.Val)&elf.DF_1_PIE != 0 || im.Prog(elf.PT_INTERP) != nil &&
+		soname == "" {
 		return Program
 	}
 	return Shared
@@ -422,7 +427,8 @@ func (r *Reader) process(m *File, its *explain.Case) {
 	s := its.Load
 	link := its.Link(s.Main.File.ELF.Machine)
 	listed := func(o *loader.Object) bool { // the driver link is searched for what it needs
-		return o.File != nil && slices.ContainsFunc(runpath.Parse(o.File.List), func(e string) bool { return runpath.Key(e) == link })
+		return o.File != nil && slices.ContainsFunc(runpath.Parse(o.File.List),
+			func(e string) bool { return runpath.Key(e) == link })
 	}
 	driven := func(name string, by, o *loader.Object) string {
 		v := its.Verdict(o)
@@ -458,10 +464,12 @@ func (r *Reader) process(m *File, its *explain.Case) {
 	}
 	for _, o := range s.Objects[1:] {
 		by := o.NeededBy
-		if !o.Found() && o.Certain() && !o.Cause.Optional() && by != nil && by != s.Main && driven(o.Name, by, o) == "" && !slices.Contains(m.Absent, o.Name) {
+		if !o.Found() && o.Certain() && !o.Cause.Optional() && by != nil && by != s.Main && driven(o.Name, by,
+			o) == "" && !slices.Contains(m.Absent, o.Name) {
 			m.Absent = append(m.Absent, o.Name)
 		}
-		if v := its.Verdict(o); v != nil && v.Origin == explain.FromStub && !slices.Contains(m.Stubs, r.own(m, o.Path)) {
+		if v := its.Verdict(o); v != nil && v.Origin == explain.FromStub && !slices.Contains(m.Stubs, r.own(m,
+			o.Path)) {
 			m.Stubs = append(m.Stubs, r.own(m, o.Path))
 		}
 	}

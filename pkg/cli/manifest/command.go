@@ -7,14 +7,14 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"cuda-runpath/pkg/audit"
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/cli/flags"
+	"cuda-runpath/pkg/cli/walk"
 	"cuda-runpath/pkg/manifest"
 	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/tree"
@@ -38,36 +38,34 @@ hash in the store is no change, nor is a build ID. The exit status is 1 where th
 		Flags: []*command.Flag{
 			{Name: "diff", Usage: "say what differs between two: manifests, directories or store paths"},
 			{Name: "markdown", Usage: "with --diff: print Markdown, for a pull request"},
-			{Kind: command.String, Name: "html", Usage: "also write a page about the packages to `FILE`, - for stdout in place of the document"},
-			{Kind: command.String, Name: "closure", Usage: "the store knows of the packages what `FILE` says, in JSON: exportReferencesGraph, or nix path-info --json --recursive; without it nix-store is asked"},
+			{Kind: command.String, Name: "html",
+				Usage: "also write a page about the packages to `FILE`, - for stdout in place of the document"},
+			{Kind: command.String, Name: "closure",
+				Usage: "the store knows of the packages what `FILE` says, in JSON: exportReferencesGraph, or nix path-info --json --recursive; without it nix-store is asked"},
 			command.RootFlag, flags.Malformed, command.JSONFlag, flags.Jobs,
-			command.VerboseFlag("with --diff: also files that are a little larger or smaller"), command.QuietFlag("with --diff: the summary only"),
+			command.VerboseFlag("with --diff: also files that are a little larger or smaller"),
+			command.QuietFlag("with --diff: the summary only"),
 		},
-		Action: run,
+		Action: walk.With(func(s *walk.Session, c *command.Line) error { return (&call{Session: s, Line: c}).run() }),
 	}
 }
 
 // call is one run of the command.
 type call struct {
+	*walk.Session
 	*command.Line
 	failed bool
 }
 
-func run(c *command.Line) error {
-	r := &call{Line: c}
-	diff := c.Bool("diff")
+func (r *call) run() error {
+	c, diff := r.Line, r.Bool("diff")
 	for _, flag := range []string{"markdown", "verbose", "quiet"} {
 		if c.IsSet(flag) && !diff {
 			return command.Misusef("--%s is for --diff", flag)
 		}
 	}
+	r.Document = true
 	switch {
-	case len(c.Args) == 0:
-		return command.Misuse("no file or directory is given" + c.Swallowed())
-	case slices.Contains(c.Args, ""):
-		return command.Misuse("a path is empty")
-	case c.Int("jobs") < 0:
-		return command.Misusef("--jobs %d: want a number of files, or 0 for one per processor", c.Int("jobs"))
 	case diff && len(c.Args) != 2:
 		return command.Misusef("--diff compares two manifests or directories: %d are given", len(c.Args))
 	case diff && c.IsSet("html"):
@@ -87,20 +85,15 @@ func run(c *command.Line) error {
 	return err
 }
 
-// say writes a line to stderr.
-func (r *call) say(path, text string) {
-	fmt.Fprintf(r.Stderr, "%s: %s\n", command.Printable(path), command.Printable(text))
-}
-
-// listed reports on stderr what is wrong with a file.
+// listed says what is wrong with a file.
 func (r *call) listed(f *manifest.File) {
-	at := strings.TrimPrefix(f.Package+"/"+f.Path, "./")
+	entry := r.Log.WithField("path", strings.TrimPrefix(f.Package+"/"+f.Path, "./"))
 	switch {
-	case f.Kind == manifest.Malformed && r.String("malformed") == "warn":
-		r.say(at, "warning: "+f.Error)
+	case f.Kind == manifest.Malformed && r.Tolerant:
+		entry.Warn(f.Error)
 	case f.Kind == manifest.Malformed, f.Kind == manifest.Unread:
 		r.failed = true
-		r.say(at, f.Error)
+		entry.Error(f.Error)
 	}
 }
 
@@ -120,7 +113,8 @@ func isManifest(path string) bool {
 }
 
 // read calls tell for each file of some paths and manifests, in order, and returns the packages.
-func (r *call) read(args []string, tell func(*manifest.File)) (packages []*manifest.Package, sum manifest.Summary, err error) {
+func (r *call) read(args []string, tell func(*manifest.File)) (packages []*manifest.Package, sum manifest.Summary,
+	err error) {
 	var paths, documents []string
 	for _, p := range args {
 		if isManifest(p) {
@@ -146,30 +140,18 @@ func (r *call) read(args []string, tell func(*manifest.File)) (packages []*manif
 			}
 			saved = graph.Saved
 		}
-		jobs := r.Int("jobs")
-		if jobs < 1 {
-			jobs = runtime.GOMAXPROCS(0)
-		}
-		var n atomic.Int64
-		stderr := r.Stderr
-		var progress *command.Progress
-		if !command.Terminal(r.Stdout) { // which takes the document
-			progress = command.ShowProgress(stderr, func() string { return fmt.Sprintf("%d files read", n.Load()) })
-			r.Stderr = progress.Above(stderr)
-		}
-		err = reader.Walk(r.Context, jobs, func(f *manifest.File) {
-			n.Add(1)
+		stop := r.Progress(func() string { return fmt.Sprintf("%d files read", reader.Listed()) })
+		err = reader.Walk(r.Line.Context, r.Jobs, func(f *manifest.File) {
 			r.listed(f)
 			tell(f)
 		})
-		progress.Stop()
-		r.Stderr = stderr
+		stop()
 		packages = reader.Packages(saved)
 		sum = *reader.Summary()
 		var stopped *tree.Stopped
 		if errors.As(err, &stopped) {
 			sum.Stopped, r.failed = err.Error(), true
-			fmt.Fprintln(r.Stderr, "runpath manifest:", err)
+			r.Log.Error(err)
 			return packages, sum, nil
 		} else if err != nil {
 			return nil, sum, err
@@ -208,8 +190,9 @@ func (r *call) read(args []string, tell func(*manifest.File)) (packages []*manif
 
 // list prints a manifest.
 func (r *call) list() error {
+	debug.SetGCPercent(100) // files are told of as they are read: more would only be memory
 	page := r.String("html")
-	out := bufio.NewWriterSize(r.Stdout, 64<<10)
+	out := bufio.NewWriterSize(r.Line.Stdout, 64<<10)
 	if page == "-" {
 		out = bufio.NewWriter(io.Discard)
 	}
@@ -224,7 +207,7 @@ func (r *call) list() error {
 	}
 	out.WriteString(manifest.Beginning + `"files":[`)
 	sep := "\n"
-	packages, sum, err := r.read(r.Args, func(f *manifest.File) {
+	packages, sum, err := r.read(r.Line.Args, func(f *manifest.File) {
 		put(sep, f)
 		sep = ",\n"
 	})
@@ -245,7 +228,7 @@ func (r *call) list() error {
 	}
 	text := writePage(packages, &sum)
 	if page == "-" {
-		_, err := r.Stdout.Write(text)
+		_, err := r.Line.Stdout.Write(text)
 		return err
 	}
 	if st, err := os.Stat(page); err == nil && st.IsDir() {

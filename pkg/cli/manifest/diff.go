@@ -30,10 +30,13 @@ type diffSummary struct {
 // diff says what differs between the two arguments.
 func (r *call) diff() error {
 	var of [2]manifest.Document
-	for i, arg := range r.Args {
+	for i, arg := range r.Line.Args {
 		d := &of[i]
 		var err error
-		if d.Packages, d.Summary, err = r.read([]string{arg}, func(f *manifest.File) { d.Files = append(d.Files, f) }); err != nil {
+		if d.Packages, d.Summary, err = r.read([]string{arg}, func(f *manifest.File) {
+			d.Files = append(d.Files,
+				f)
+		}); err != nil {
 			return err
 		}
 		if d.Summary.Stopped != "" {
@@ -41,16 +44,18 @@ func (r *call) diff() error {
 		}
 	}
 	changes := manifest.Compare(&of[0], &of[1])
-	sum := diffSummary{Equal: len(changes) == 0, Changes: len(changes), Kinds: map[string]int{}, Failed: of[0].Summary.Failed + of[1].Summary.Failed,
-		Bytes: of[1].Summary.Bytes - of[0].Summary.Bytes, GPUBytes: int64(of[1].Summary.GPUBytes) - int64(of[0].Summary.GPUBytes)}
+	sum := diffSummary{Equal: len(changes) == 0, Changes: len(changes), Kinds: map[string]int{},
+		Failed:   of[0].Summary.Failed + of[1].Summary.Failed,
+		Bytes:    of[1].Summary.Bytes - of[0].Summary.Bytes,
+		GPUBytes: int64(of[1].Summary.GPUBytes) - int64(of[0].Summary.GPUBytes)}
 	for i := range changes {
 		sum.Kinds[changes[i].Kind]++
 	}
-	out := bufio.NewWriter(r.Stdout)
+	out := bufio.NewWriter(r.Line.Stdout)
 	defer out.Flush()
 	r.failed = r.failed || !sum.Equal
 	switch {
-	case r.Bool("json"):
+	case r.JSON:
 		if changes == nil {
 			changes = []manifest.Change{}
 		}
@@ -60,9 +65,9 @@ func (r *call) diff() error {
 		}
 		fmt.Fprintf(out, "%s\n", text)
 	case r.Bool("markdown"):
-		(&writer{out: out, all: r.Bool("verbose"), quiet: r.Bool("quiet"), markdown: true}).write(changes, &sum)
+		(&writer{out: out, all: r.Verbose, quiet: r.Quiet, markdown: true}).write(changes, &sum)
 	default:
-		(&writer{out: out, all: r.Bool("verbose"), quiet: r.Bool("quiet")}).write(changes, &sum)
+		(&writer{out: out, all: r.Verbose, quiet: r.Quiet}).write(changes, &sum)
 	}
 	return nil
 }
@@ -149,7 +154,8 @@ func (w *writer) line(l *line) {
 	case n == 1:
 		fmt.Fprintf(w.out, "%s%s: %s\n", begin, names[0], text)
 	case n > mostFiles:
-		fmt.Fprintf(w.out, "%s%s: %s (%s and %d more)\n", begin, remedy.Count(n, "file"), text, strings.Join(names, ", "), n-mostFiles)
+		fmt.Fprintf(w.out, "%s%s: %s (%s and %d more)\n", begin, remedy.Count(n, "file"), text, strings.Join(names,
+			", "), n-mostFiles)
 	default:
 		fmt.Fprintf(w.out, "%s%s: %s\n", begin, remedy.List(names), text)
 	}
@@ -161,7 +167,8 @@ func (w *writer) summary(sum *diffSummary, small int) {
 		w.out.WriteString("nothing that counts differs\n")
 		return
 	}
-	head := remedy.Count(sum.Changes, "change") + ", " + manifest.Signed(sum.Bytes) + ", GPU code " + manifest.Signed(sum.GPUBytes)
+	head := remedy.Count(sum.Changes, "change") + ", " + manifest.Signed(sum.Bytes) + ", GPU code " +
+		manifest.Signed(sum.GPUBytes)
 	if w.markdown {
 		fmt.Fprintf(w.out, "\n**%s**\n\n| changes | of |\n| ---: | --- |\n", head)
 	} else {
@@ -178,7 +185,8 @@ func (w *writer) summary(sum *diffSummary, small int) {
 		}
 	}
 	if small > 0 {
-		fmt.Fprintf(w.out, "%s%s of less than 1 MB not shown (-v)\n", map[bool]string{true: "\n"}[w.markdown], remedy.Count(small, "change"))
+		fmt.Fprintf(w.out, "%s%s of less than 1 MB not shown (-v)\n", map[bool]string{true: "\n"}[w.markdown],
+			remedy.Count(small, "change"))
 	}
 }
 

@@ -91,7 +91,8 @@ func meter(n, most uint64) string {
 func writePage(packages []*manifest.Package, sum *manifest.Summary) []byte {
 	p := &page{}
 	p.WriteString(pageHead)
-	fmt.Fprintf(p, "<h1>%s, %s</h1>\n<p>%s: ELF files, wrappers, archives with code for GPUs; code for GPUs: %s.", remedy.Count(len(packages), "package"),
+	fmt.Fprintf(p, "<h1>%s, %s</h1>\n<p>%s: ELF files, wrappers, archives with code for GPUs; code for GPUs: %s.",
+		remedy.Count(len(packages), "package"),
 		gpucode.Megabytes(uint64(sum.Bytes)), remedy.Count(sum.Files, "file"), gpucode.Megabytes(sum.GPUBytes))
 	if sum.Failed > 0 {
 		fmt.Fprintf(p, ` <span class=bad>%s could not be read.</span>`, remedy.Count(sum.Failed, "file"))
@@ -122,9 +123,11 @@ func (p *page) largest(packages []*manifest.Package) {
 	slices.SortStableFunc(all, func(a, b file) int { return cmp.Compare(b.file.Bytes, a.file.Bytes) })
 	var rows [][]string
 	for _, f := range all[:min(len(all), 20)] {
-		rows = append(rows, []string{megabytes(f.file.Bytes), meter(f.file.Bytes, all[0].file.Bytes), "<code>" + p.text(f.file.Path) + "</code>", p.text(f.pkg)})
+		rows = append(rows, []string{megabytes(f.file.Bytes), meter(f.file.Bytes, all[0].file.Bytes), "<code>" +
+			p.text(f.file.Path) + "</code>", p.text(f.pkg)})
 	}
-	p.table("Largest GPU code", "The files with most code for GPUs.", "No file has code for GPUs.", []string{"#MB", "", "file", "package"}, rows)
+	p.table("Largest GPU code", "The files with most code for GPUs.", "No file has code for GPUs.", []string{"#MB", "",
+		"file", "package"}, rows)
 }
 
 // codes are the lists of code of packages.
@@ -175,7 +178,8 @@ func (p *page) byGPU(packages []*manifest.Package) {
 		}
 		rows = append(rows, append(row, p.text(strings.Join(other, ", "))))
 	}
-	p.table("Packages by GPU", "What at least one file of the package has for a GPU of NVIDIA's: code of its own, code of an older one that runs there, or PTX, which the driver compiles. Of one file: <code>runpath gpu --for</code>.",
+	p.table("Packages by GPU",
+		"What at least one file of the package has for a GPU of NVIDIA's: code of its own, code of an older one that runs there, or PTX, which the driver compiles. Of one file: <code>runpath gpu --for</code>.",
 		"No package has code for GPUs.", head, rows)
 }
 
@@ -189,7 +193,8 @@ func (p *page) weight(packages []*manifest.Package, sum *manifest.Summary) {
 		rest := max(uint64(sum.Bytes), others) - others
 		rows = append(rows, []string{g.String(), megabytes(rest), meter(rest, uint64(sum.Bytes)), megabytes(others)})
 	}
-	p.table("For one GPU", fmt.Sprintf("What the packages, %s now, would weigh without the code that this GPU can never take. <code>runpath thin</code> leaves a little more: whole pages, and what it does not understand.", gpucode.Megabytes(uint64(sum.Bytes))),
+	p.table("For one GPU",
+		fmt.Sprintf("What the packages, %s now, would weigh without the code that this GPU can never take. <code>runpath thin</code> leaves more: what a library looks up by itself, parts of pages, and what it does not understand.", gpucode.Megabytes(uint64(sum.Bytes))),
 		"There is no code for GPUs of NVIDIA's to leave out.", []string{"GPU", "#MB", "", "#MB for others"}, rows)
 }
 
@@ -204,7 +209,9 @@ func (p *page) majors(packages []*manifest.Package) {
 	for _, major := range slices.Sorted(maps.Keys(by)) {
 		rows = append(rows, []string{"CUDA " + p.text(major), p.text(strings.Join(by[major], ", "))})
 	}
-	p.table("Who loads which CUDA", "The packages that have the toolkit of a major version in a process, and in brackets of how many files.", "No file loads the CUDA toolkit.", []string{"toolkit", "packages"}, rows)
+	p.table("Who loads which CUDA",
+		"The packages that have the toolkit of a major version in a process, and in brackets of how many files.",
+		"No file loads the CUDA toolkit.", []string{"toolkit", "packages"}, rows)
 }
 
 func (p *page) stubs(packages []*manifest.Package) {
@@ -214,7 +221,9 @@ func (p *page) stubs(packages []*manifest.Package) {
 			rows = append(rows, []string{p.text(pkg.Name), "<code>" + p.text(f) + "</code>"})
 		}
 	}
-	p.table("Stubs", "Files in whose process a stub stands in the place of the driver's library: its calls fail with error 34.", "No file loads a stub in place of the driver's library.", []string{"package", "file"}, rows)
+	p.table("Stubs",
+		"Files in whose process a stub stands in the place of the driver's library: its calls fail with error 34.",
+		"No file loads a stub in place of the driver's library.", []string{"package", "file"}, rows)
 }
 
 func (p *page) notFound(packages []*manifest.Package) {
@@ -224,7 +233,8 @@ func (p *page) notFound(packages []*manifest.Package) {
 			rows = append(rows, []string{p.text(pkg.Name), p.text(c.Name), fmt.Sprint(c.Files)})
 		}
 	}
-	p.table("Not found", "Libraries that files need and do not find by themselves, the driver's left out. A process that has them already, as Python's has libpython, may settle that: <code>runpath audit</code> says.",
+	p.table("Not found",
+		"Libraries that files need and do not find by themselves, the driver's left out. A process that has them already, as Python's has libpython, may settle that: <code>runpath audit</code> says.",
 		"Every file finds what it needs.", []string{"package", "library", "#files"}, rows)
 }
 
@@ -236,12 +246,16 @@ func (p *page) packages(packages []*manifest.Package) {
 		most, bytes := "", int64(0)
 		for _, r := range pkg.References {
 			if r.Bytes != nil && *r.Bytes > bytes {
-				most, bytes = fmt.Sprintf("%s: %s", p.text(manifest.NameOf(r.Object)), gpucode.Megabytes(uint64(*r.Bytes))), *r.Bytes
+				most, bytes = fmt.Sprintf("%s: %s", p.text(manifest.NameOf(r.Object)),
+					gpucode.Megabytes(uint64(*r.Bytes))), *r.Bytes
 			}
 		}
-		rows = append(rows, []string{p.text(pkg.Name), megabytes(uint64(pkg.Bytes)), megabytes(pkg.GPU.Bytes), fmt.Sprint(pkg.Files), fmt.Sprint(pkg.Kinds[manifest.Program]), fmt.Sprint(pkg.Kinds[manifest.Shared]),
+		rows = append(rows, []string{p.text(pkg.Name), megabytes(uint64(pkg.Bytes)), megabytes(pkg.GPU.Bytes),
+			fmt.Sprint(pkg.Files), fmt.Sprint(pkg.Kinds[manifest.Program]), fmt.Sprint(pkg.Kinds[manifest.Shared]),
 			fmt.Sprint(pkg.DriverLinks), fmt.Sprint(len(pkg.References)), most})
 	}
-	p.table("Packages", "The largest first. The last column is the reference that alone brings most into the closure, where the store knows.", "There are no packages.",
-		[]string{"package", "#MB", "#GPU code", "#files", "#programs", "#libraries", "#driver links", "#references", "costliest reference"}, rows)
+	p.table("Packages",
+		"The largest first. The last column is the reference that alone brings most into the closure, where the store knows.", "There are no packages.",
+		[]string{"package", "#MB", "#GPU code", "#files", "#programs", "#libraries", "#driver links", "#references",
+			"costliest reference"}, rows)
 }
