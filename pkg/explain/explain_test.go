@@ -462,3 +462,19 @@ func TestWhatNothingAsksFor(t *testing.T) {
 		}
 	}
 }
+
+// A compat package that nothing gave a driver link: of its libcuda.so.1's own needs, those that the driver link has are missed for sure.
+func TestCompatWithoutADriverLink(t *testing.T) {
+	compat := lib("libcuda.so.1", "libnvrm_gpu.so", "libnvrm_mem.so")
+	files := map[string]tinyelf.Object{"/p": program("/cuda_compat/compat", elf.DT_RUNPATH, "libcuda.so.1"), "/cuda_compat/compat/libcuda.so.1": compat,
+		"/lib64/ld-linux-x86-64.so.2": lib("ld-linux-x86-64.so.2"), "/run/opengl-driver/lib/libnvrm_gpu.so": lib("libnvrm_gpu.so")}
+	said := map[string]Severity{}
+	for _, f := range caseOf(load(t, files)).Conclusions() {
+		if f.Verdict != nil {
+			said[f.Library] = f.Severity
+		}
+	}
+	if said["libnvrm_gpu.so"] != Error || said["libnvrm_mem.so"] == Error {
+		t.Errorf("%v", said)
+	}
+}

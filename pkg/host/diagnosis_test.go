@@ -31,6 +31,8 @@ func TestDiagnosis(t *testing.T) {
 			"var/lib/hostDriver/opengl-driver/.hostDriver-0/libnvidia-ml.so.1": string(copied), "var/lib/hostDriver/opengl-driver/.hostDriver-0/libnvidia-ptxjitcompiler.so.1": string(copied),
 			"etc/tmpfiles.d/hostDriver.conf": ""}
 	}
+	newer, older := lib("libcuda.so.1", "libstdc++.so.6"), lib("libstdc++.so.6")
+	newer.Requires, older.Defines = []tinyelf.Requirement{{Library: "libstdc++.so.6", Version: "GLIBCXX_3.4.30"}}, []string{"GLIBCXX_3.4.20"}
 	for name, c := range map[string]struct {
 		files   tree
 		without string // that is taken out of files, or what begins so
@@ -109,6 +111,11 @@ func TestDiagnosis(t *testing.T) {
 		"a program without its loader": {files: good.with(tree{"app": program("/run/opengl-driver/lib", "libcuda.so.1")}), program: "/app", says: []string{"bad program: the program's loader, /lib64/ld-linux-x86-64.so.2, does not exist", "runpath edit --interpreter"}},
 		"a note that its loader does not read": {files: good.with(interp).with(tree{"app": tinyelf.Object{Interp: "/lib64/ld-linux-x86-64.so.2", Resolution: "libc.so.6\x00?/x\x00\x00"}.With(elf.DT_RUNPATH, "/x").Needs("libc.so.6")}), program: "/app", works: true,
 			says: []string{"note resolution note: it has a resolution note, which its loader /lib64/ld-linux-x86-64.so.2 does not read [/app] -> runpath cache remove"}},
+		// The host's driver cannot be loaded beside it, however it is offered: no advice to start it so.
+		"a program with a library too old for the driver": {files: good.with(interp).with(tree{"usr/lib64/libcuda.so." + version: newer, "run/opengl-driver/lib/libcuda.so." + version: newer,
+			"opt/libstdc++.so.6": older, "app": program("/opt", "libcuda.so.1", "libstdc++.so.6")}), without: "usr/lib64/libcuda.so.1", program: "/app",
+			says: []string{"bad libstdc++.so.6: the host's libcuda.so." + version + " needs GLIBCXX_3.4.30 of libstdc++.so.6, which the program's, /opt/libstdc++.so.6, does not define",
+				"bad libcuda.so.1: nowhere. It comes with the host's driver, which is not in the default directories; on NixOS it never is. [/app] -> build the program with a newer libstdc++.so.6"}},
 		"a program that is none":     {files: good, program: "/none", says: []string{"bad program: does not exist"}},
 		"a program without its libc": {files: good.with(interp).with(tree{"app": program("/run/opengl-driver/lib", "libcuda.so.1", "libgone.so.1")}), program: "/app", says: []string{"libgone.so.1"}},
 	} {

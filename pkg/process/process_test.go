@@ -4,6 +4,7 @@ import (
 	"debug/elf"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -300,14 +301,23 @@ func TestPython(t *testing.T) {
 	s.put("/more/c/d.so", module())
 	s.put("/opt/libq.so", lib(""))
 	s.put("/ffi/libw.so", lib(""))
-	s.put("/venv/bin/run", "#!/venv/bin/python\nimport sys, a, b\nfrom c import d, e\nif x:\n    import near\n    ctypes.CDLL('libw.so')\n")
+	s.put("/venv/bin/run", "#!/venv/bin/python\nimport sys, a, b\nfrom c import d, e\nif x:\n    import near\n    import late\n    ctypes.CDLL('libw.so')\n")
 	s.put("/venv/bin/near.so", module())
+	s.put(site+"/late/__init__.py", "import late.deep\n")
+	s.put(site+"/late/deep.so", module())
 	state := s.begin("/venv/bin/run", loader.Environment{})
 	state.OpenAll(nil, nil)
 	const want = site + "/a/_c.cpython-312-x86_64-linux-gnu.so " + site + "/a/lib/libx.so /py/lib/python3.12/lib-dynload/_ctypes.cpython-312-x86_64-linux-gnu.so /opt/libq.so " +
-		site + "/b.abi3.so /more/c/d.so /venv/bin/near.so /ffi/libw.so"
+		site + "/b.abi3.so /more/c/d.so /venv/bin/near.so " + site + "/late/deep.so /ffi/libw.so"
 	if got := state.in(); got != want || state.Start.File != "/venv/bin/python" || len(state.Failed) > 0 {
 		t.Errorf("%s: %s\nwant %s, failed: %+v", state.Start.File, got, want, state.Failed)
+	}
+	sure := map[string]bool{}
+	for _, w := range state.Start.Opens {
+		sure[path.Base(w.Name)] = w.Sure
+	}
+	if !sure["_c.cpython-312-x86_64-linux-gnu.so"] || sure["near.so"] || sure["libw.so"] || sure["deep.so"] || len(sure) != 7 {
+		t.Error(sure)
 	}
 	if !state.Opened[2].Global || state.Opened[0].Feature != site+"/a/__init__.py" {
 		t.Errorf("%+v", state.Opened)

@@ -9,7 +9,7 @@ worker. The line recorded for it is
 with the situation's own objects, in the order that the process has them.
 
 tests/situations/open lists which commands are known to say something wrong: KIND/NAME COMMAND what, and KIND/NAME COMMAND's-remedy
-what. It only gets shorter: a wrong answer that is not listed fails, and so does a line whose answer is no longer wrong."""
+what, below lines with # that say why they stay. It only gets shorter: a wrong answer that is not listed fails, and so does a line whose answer is no longer wrong."""
 import argparse
 import collections
 import glob
@@ -195,7 +195,7 @@ def records(kind):
 def read_open():
     try:
         with open(OPEN) as file:
-            return {tuple(line.split(" ", 2)[:2]): line.rstrip("\n") for line in file}
+            return {tuple(line.split(" ", 2)[:2]): line.rstrip("\n") for line in file if not line.startswith("#")}
     except FileNotFoundError:
         return {}
 
@@ -279,7 +279,10 @@ def main():
         print(f"FAILED  there is no such situation: {line}")
     if options.open:
         lines.update((key, line) for key, line in known.items() if key[0] not in told and line not in gone)
+        with open(OPEN) as file:
+            why = [line for line in file if line.startswith("#")]
         with open(OPEN, "w") as file:
+            file.writelines(why)
             file.writelines(line + "\n" for _, line in sorted(lines.items()))
     if not options.record:
         lines = {key: line for key, line in lines.items() if key[0] in told}
