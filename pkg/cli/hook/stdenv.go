@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,8 +30,8 @@ import (
 // What stdenv's own setup hooks do to each output, in one walk: patchELF (pkgs/development/tools/misc/patchelf/setup-hook.sh
 // of nixpkgs) and auditTmpdir (pkgs/build-support/setup-hooks/audit-tmpdir.sh).
 
-// ELF files that patchELF leaves: [[ $file =~ .build-id ]].
-var notShrunk = regexp.MustCompile(`.build-id`)
+// notShrunk reports a file that patchELF leaves: [[ $file =~ .build-id ]], in which the dot is any character.
+func notShrunk(path string) bool { return strings.LastIndex(path, "build-id") > 0 }
 
 // patchELF is stdenv's function of that name: it shrinks the run paths of all ELF files below a path, as patchelf
 // --shrink-rpath does. Where stdenv's entry for auditTmpdir comes next, that is done in the same walk.
@@ -131,7 +130,7 @@ func (w *outputWalk) visit(f *tree.File) (*seen, bool) {
 	case f.Err != nil:
 		s.err, s.goesOn = f.Err, f.Unreadable()
 	case f.ELF():
-		if f.SameAs != "" && notShrunk.MatchString(f.SameAs) && !notShrunk.MatchString(f.Path) {
+		if f.SameAs != "" && notShrunk(f.SameAs) && !notShrunk(f.Path) {
 			f.SameAs = "" // under that name it was left
 		}
 		w.elf(f, s)
@@ -150,7 +149,7 @@ func (w *outputWalk) visit(f *tree.File) (*seen, bool) {
 
 // elf shrinks and audits an ELF file.
 func (w *outputWalk) elf(f *tree.File, s *seen) {
-	shrinks := w.shrink && !notShrunk.MatchString(f.Path)
+	shrinks := w.shrink && !notShrunk(f.Path)
 	audits := w.forbidden != "" && f.SameAs == "" && !strings.Contains(f.Path, "/.build-id/")
 	if !shrinks && !audits {
 		return
