@@ -23,7 +23,7 @@ import (
 // listed stands just below cli; a folder that is listed by itself is not where the one above it is. See
 // .github/ARCHITECTURE.md.
 var layers = [][]string{
-	{"elfimage", "runpath", "resolution", "store", "remedy", "plainfile", "nixpkgs"},
+	{"elfimage", "runpath", "forwardcompat", "resolution", "store", "remedy", "plainfile", "nixpkgs"},
 	{"tree"},
 	{"sysroot"},
 	{"elfedit", "ldcache", "driver", "gpucode"},

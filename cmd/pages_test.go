@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"cuda-runpath/pkg/cli/programs"
-	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/forwardcompat"
 )
 
 // Links between the pages lead to a file that is there, and to one of its headings.
@@ -92,7 +92,7 @@ func TestPageNamesEveryError(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows := strings.ReplaceAll(string(page), "`", "")
-	for _, e := range driver.Errors {
+	for _, e := range forwardcompat.Errors {
 		if row := fmt.Sprintf("\n| %d | %s | %s", e.Code, e.Text, e.Means); !strings.Contains(rows, row) {
 			t.Errorf("no row that begins with %q", row)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/forwardcompat"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
@@ -23,7 +24,7 @@ type Layout struct {
 	Assumed    string // the directory that stands for the driver link, "" for none
 	// CompatVerdict says what a compat package does beside the host's driver, by the path of
 	// its libcuda.so.1 on this machine; false where no driver is known. nil: nobody can say.
-	CompatVerdict func(file string) (driver.CompatVerdict, bool)
+	CompatVerdict func(file string) (forwardcompat.Verdict, bool)
 	// Unfit says why a libcuda.so.1 on this machine that is none of a compat package does not
 	// work with the host's driver; "" where it does. nil: nobody can say.
 	Unfit func(file string) string
@@ -64,10 +65,10 @@ type Verdict struct {
 	Good   bool   `json:"good"`
 	remedy.Remedy
 	// Kind is what is wrong, "" for nothing; Answer is the error that CUDA then answers.
-	Kind   string         `json:"-"`
-	Help   driver.Help    `json:"-"` // of a compat package
-	Answer int            `json:"-"`
-	Object *loader.Object `json:"-"`
+	Kind   string             `json:"-"`
+	Help   forwardcompat.Help `json:"-"` // of a compat package
+	Answer int                `json:"-"`
+	Object *loader.Object     `json:"-"`
 }
 
 // Driver returns the verdicts of a load, with the fix at the end of their texts.
@@ -240,7 +241,7 @@ func (c *Case) outOfPlace(file string) string {
 	if c.CompatVerdict == nil {
 		return ""
 	}
-	if it, ok := c.CompatVerdict(c.Loader.Host(file)); ok && (it.Help == driver.Harms || it.Help == driver.Cannot || it.Help == driver.NotNeeded) {
+	if it, ok := c.CompatVerdict(c.Loader.Host(file)); ok && (it.Help == forwardcompat.Harms || it.Help == forwardcompat.Cannot || it.Help == forwardcompat.NotNeeded) {
 		return it.Reason
 	}
 	return ""
@@ -261,14 +262,14 @@ func (c *Case) compat(v *Verdict, o *loader.Object, where, dir string) {
 		return
 	}
 	it, ok := c.CompatVerdict(o.File.Path)
-	if !ok || it.Help == driver.Unknown {
+	if !ok || it.Help == forwardcompat.Unknown {
 		return
 	}
 	v.Help = it.Help
-	does := map[driver.Help]string{driver.Helps: "helps here", driver.MayHelp: "helps here, if this GPU may (not known)", driver.MayOnL4T: "helps here, if this board may (not known)", driver.Cannot: "cannot help here",
-		driver.NotNeeded: "is not needed here", driver.Harms: "harms here"}[it.Help]
+	does := map[forwardcompat.Help]string{forwardcompat.Helps: "helps here", forwardcompat.MayHelp: "helps here, if this GPU may (not known)", forwardcompat.MayOnL4T: "helps here, if this board may (not known)", forwardcompat.Cannot: "cannot help here",
+		forwardcompat.NotNeeded: "is not needed here", forwardcompat.Harms: "harms here"}[it.Help]
 	v.Text = fmt.Sprintf("%sthe compat directory %s, which %s: %s (%s).", where, dir, does, it.Reason, it.Source)
-	if it.Help == driver.Cannot || it.Help == driver.Harms {
+	if it.Help == forwardcompat.Cannot || it.Help == forwardcompat.Harms {
 		v.Good, v.Kind, v.Answer = false, CompatHarms, it.Answer
 		v.Remedy = c.offTheSearch(o, func(list *loader.Object) remedy.Remedy {
 			link := c.Link(list.File.ELF.Machine)

@@ -11,6 +11,7 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/files"
+	"cuda-runpath/pkg/forwardcompat"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/process"
 	"cuda-runpath/pkg/runpath"
@@ -20,14 +21,14 @@ import (
 // Compat is a compat package's directory, and what it does for a host.
 type Compat struct {
 	Dir     string
-	Verdict driver.Help
+	Verdict forwardcompat.Help
 	Reason  string
 }
 
 // cudaLibraryAt reads what a libcuda.so.1 says of itself: its note, the version in
 // its name and, without a note, the compiler release named inside.
-func cudaLibraryAt(root sysroot.Root, name string) (driver.CUDALibrary, error) {
-	l := driver.CUDALibrary{Path: name}
+func cudaLibraryAt(root sysroot.Root, name string) (forwardcompat.CUDALibrary, error) {
+	l := forwardcompat.CUDALibrary{Path: name}
 	file, err := root.Resolve(name)
 	if err != nil {
 		return l, err
@@ -38,8 +39,8 @@ func cudaLibraryAt(root sysroot.Root, name string) (driver.CUDALibrary, error) {
 	}
 	defer f.Close()
 	l.Version = VersionIn(file)
-	if descriptors, err := im.NoteDescriptors(driver.CompatNoteOwner, driver.CompatNoteType); err == nil {
-		if n := driver.FirstCompatNote(descriptors); n != nil {
+	if descriptors, err := im.NoteDescriptors(forwardcompat.NoteOwner, forwardcompat.NoteType); err == nil {
+		if n := forwardcompat.FirstNote(descriptors); n != nil {
 			l.Note, l.CUDA, l.CUDASource = n, n.CUDA, "the note .note.cuda.fwd_compatibility of "+file
 			return l, nil
 		}
@@ -53,7 +54,7 @@ func cudaLibraryAt(root sysroot.Root, name string) (driver.CUDALibrary, error) {
 }
 
 // cuda returns what is known of the driver's own libcuda.so.1.
-func (h *Host) cuda(d *Driver) driver.CUDALibrary {
+func (h *Host) cuda(d *Driver) forwardcompat.CUDALibrary {
 	for _, lib := range d.Libraries {
 		if lib.Name == cudaRow {
 			l, _ := cudaLibraryAt(h.Root, lib.File)
@@ -69,7 +70,7 @@ func (h *Host) cuda(d *Driver) driver.CUDALibrary {
 			return l
 		}
 	}
-	return driver.CUDALibrary{}
+	return forwardcompat.CUDALibrary{}
 }
 
 // l4tRelease is the file in which a Jetson's BSP says which it is: "# R35 (release), REVISION: 4.1, …".
@@ -89,7 +90,7 @@ func (h *Host) Compat(d *Driver, dir string) (Compat, error) {
 	if err != nil {
 		return Compat{}, fmt.Errorf("no compat package in %s: %s: %w", dir, driver.LibCUDA, Reason(err))
 	}
-	v := driver.Compat(l, h.cuda(d), kinds(h.pciGPUs()))
+	v := forwardcompat.Judge(l, h.cuda(d), kinds(h.pciGPUs()))
 	return Compat{dir, v.Help, v.Reason}, nil
 }
 
@@ -97,10 +98,10 @@ func (h *Host) Compat(d *Driver, dir string) (Compat, error) {
 // does beside the driver of the system below root ("" for this one's); from, where not
 // "", is the driver's directory. It says false where there is no driver. The driver is
 // looked for when it is first asked.
-func CompatJudge(root, from string) func(file string) (driver.CompatVerdict, bool) {
+func CompatJudge(root, from string) func(file string) (forwardcompat.Verdict, bool) {
 	var mutex sync.Mutex
-	known := map[string]driver.CUDALibrary{}
-	return func(file string) (driver.CompatVerdict, bool) {
+	known := map[string]forwardcompat.CUDALibrary{}
+	return func(file string) (forwardcompat.Verdict, bool) {
 		mutex.Lock()
 		defer mutex.Unlock()
 		h := &Host{Root: sysroot.Root{Dir: root}}
@@ -109,11 +110,11 @@ func CompatJudge(root, from string) func(file string) (driver.CompatVerdict, boo
 		}
 		p, err := cudaLibraryAt(sysroot.Root{}, file)
 		if err != nil {
-			return driver.CompatVerdict{}, false
+			return forwardcompat.Verdict{}, false
 		}
 		m, err := MachineOf(h.Root)
 		if err != nil {
-			return driver.CompatVerdict{}, false
+			return forwardcompat.Verdict{}, false
 		}
 		m = (&Host{}).MachineOfProgram(file, m)
 		own, ok := known[m.Name]
@@ -123,11 +124,11 @@ func CompatJudge(root, from string) func(file string) (driver.CompatVerdict, boo
 			}
 			known[m.Name] = own
 		}
-		var gpus []driver.GPU
+		var gpus []forwardcompat.GPU
 		if from == "" { // else it is another host's driver, and so are the GPUs
 			gpus = kinds(h.pciGPUs())
 		}
-		return driver.Compat(p, own, gpus), own.Path != ""
+		return forwardcompat.Judge(p, own, gpus), own.Path != ""
 	}
 }
 
@@ -250,7 +251,7 @@ func (h *Host) Choose(d *Driver, dirs []string, choice CompatChoice) (*Driver, [
 		}
 		all = append(all, c)
 		// One of which nothing is known stays first where the program names it first.
-		wanted := choice == CompatAlways || choice != CompatNever && (c.Verdict.Use() || c.Verdict == driver.Unknown)
+		wanted := choice == CompatAlways || choice != CompatNever && (c.Verdict.Use() || c.Verdict == forwardcompat.Unknown)
 		if !wanted || chosen != d {
 			continue
 		}

@@ -18,6 +18,7 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/forwardcompat"
 	"cuda-runpath/pkg/host/nixconf"
 	"cuda-runpath/pkg/host/opened"
 	"cuda-runpath/pkg/loader"
@@ -43,7 +44,7 @@ type Fact struct {
 	Verdict Verdict `json:"verdict"`
 	Text    string  `json:"text"`
 	Source  string  `json:"source,omitempty"` // where the fact is from: a file, or a table with its origin
-	// Error is what CUDA answers where this is in the way, one of driver.Errors; 0: not known.
+	// Error is what CUDA answers where this is in the way, one of forwardcompat.Errors; 0: not known.
 	Error int `json:"error,omitempty"`
 	remedy.Remedy
 	// Of are the programs, modules and libraries that it is about, in what was named, of several.
@@ -701,7 +702,7 @@ func (h *Host) system(prefix string, drv *Driver, gpus []gpu) (*explain.System, 
 	if err != nil {
 		return nil, err
 	}
-	beside := sync.OnceValue(func() driver.CUDALibrary {
+	beside := sync.OnceValue(func() forwardcompat.CUDALibrary {
 		if own := h.cuda(drv); own.Path != "" {
 			return own
 		}
@@ -711,9 +712,9 @@ func (h *Host) system(prefix string, drv *Driver, gpus []gpu) (*explain.System, 
 		return whole.cuda(link)
 	})
 	layout := explain.Layout{
-		CompatVerdict: func(file string) (driver.CompatVerdict, bool) {
+		CompatVerdict: func(file string) (forwardcompat.Verdict, bool) {
 			lib, err := cudaLibraryAt(sysroot.Root{}, file)
-			return driver.Compat(lib, beside(), kinds(gpus)), err == nil
+			return forwardcompat.Judge(lib, beside(), kinds(gpus)), err == nil
 		},
 		Unfit: func(file string) string {
 			if version := VersionIn(file); len(drv.Libraries) > 0 && drv.Version != "" && version != "" && version != drv.Version {
@@ -799,7 +800,7 @@ func (h *Host) doctorLibrary(d *Diagnosis, its *explain.Case, v *explain.Verdict
 		if v.Good {
 			bad = Note
 		}
-		if v.Help == driver.Helps {
+		if v.Help == forwardcompat.Helps {
 			bad = Good
 		}
 	case v.Good && o.Found():

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/forwardcompat"
 	"cuda-runpath/pkg/host/hosttest"
 	"cuda-runpath/pkg/loader/tinyelf"
 	"cuda-runpath/pkg/sysroot"
@@ -347,20 +347,20 @@ func TestCompatPackages(t *testing.T) {
 		version, cuda string
 		choice        CompatChoice
 		device, model string // of the GPU: its PCI number, as the driver calls it
-		verdict       driver.Help
+		verdict       forwardcompat.Help
 		taken         bool
 	}{
-		"newer":                          {"560.35.03", "12.6", CompatAuto, "", "", driver.MayHelp, true},
-		"newer, never":                   {"560.35.03", "12.6", CompatNever, "", "", driver.MayHelp, false},
-		"older":                          {"525.60.13", "12.0", CompatAuto, "", "", driver.Harms, false},
-		"older, always":                  {"525.60.13", "12.0", CompatAlways, "", "", driver.Harms, true},
-		"newer, a GPU of a data centre":  {"560.35.03", "12.6", CompatAuto, "0x2330", "", driver.Helps, true},
-		"newer, a GPU for games":         {"560.35.03", "12.6", CompatAuto, "0x2684", "NVIDIA GeForce RTX 4090", driver.Cannot, false},
-		"newer, one of unknown name":     {"560.35.03", "12.6", CompatAuto, "0x2684", "", driver.MayHelp, true},
-		"newer, for games, always":       {"560.35.03", "12.6", CompatAlways, "0x2684", "NVIDIA GeForce RTX 4090", driver.Cannot, true},
-		"too new for the GPU":            {"590.44.01", "13.1", CompatAuto, "0x1db6", "Tesla V100-PCIE-32GB", driver.Cannot, false},
-		"the last branch for it, Tesla":  {"580.95.05", "13.0", CompatAuto, "0x1db6", "Tesla V100-PCIE-32GB", driver.Helps, true},
-		"older than the driver, any GPU": {"525.60.13", "12.0", CompatAuto, "0x2330", "", driver.Harms, false},
+		"newer":                          {"560.35.03", "12.6", CompatAuto, "", "", forwardcompat.MayHelp, true},
+		"newer, never":                   {"560.35.03", "12.6", CompatNever, "", "", forwardcompat.MayHelp, false},
+		"older":                          {"525.60.13", "12.0", CompatAuto, "", "", forwardcompat.Harms, false},
+		"older, always":                  {"525.60.13", "12.0", CompatAlways, "", "", forwardcompat.Harms, true},
+		"newer, a GPU of a data centre":  {"560.35.03", "12.6", CompatAuto, "0x2330", "", forwardcompat.Helps, true},
+		"newer, a GPU for games":         {"560.35.03", "12.6", CompatAuto, "0x2684", "NVIDIA GeForce RTX 4090", forwardcompat.Cannot, false},
+		"newer, one of unknown name":     {"560.35.03", "12.6", CompatAuto, "0x2684", "", forwardcompat.MayHelp, true},
+		"newer, for games, always":       {"560.35.03", "12.6", CompatAlways, "0x2684", "NVIDIA GeForce RTX 4090", forwardcompat.Cannot, true},
+		"too new for the GPU":            {"590.44.01", "13.1", CompatAuto, "0x1db6", "Tesla V100-PCIE-32GB", forwardcompat.Cannot, false},
+		"the last branch for it, Tesla":  {"580.95.05", "13.0", CompatAuto, "0x1db6", "Tesla V100-PCIE-32GB", forwardcompat.Helps, true},
+		"older than the driver, any GPU": {"525.60.13", "12.0", CompatAuto, "0x2330", "", forwardcompat.Harms, false},
 	} {
 		const slot = "0000:01:00.0"
 		gpu := tree{}
@@ -415,13 +415,13 @@ func TestCompatOnJetson(t *testing.T) {
 	}
 	for release, c := range map[string]struct {
 		cuda string
-		want driver.Help
+		want forwardcompat.Help
 		used bool
 	}{
-		"# R35 (release), REVISION: 4.1, GCID: 33958178, BOARD: t186ref, EABI: aarch64\n": {"13.0", driver.Cannot, false},
-		"# R35 (release), REVISION: 4.1\n":                                                {"12.2", driver.Helps, true},
-		"# R36 (release), REVISION: 4.0\n":                                                {"13.0", driver.MayOnL4T, true},
-		"x":                                                                               {"13.0", driver.MayOnL4T, true},
+		"# R35 (release), REVISION: 4.1, GCID: 33958178, BOARD: t186ref, EABI: aarch64\n": {"13.0", forwardcompat.Cannot, false},
+		"# R35 (release), REVISION: 4.1\n":                                                {"12.2", forwardcompat.Helps, true},
+		"# R36 (release), REVISION: 4.0\n":                                                {"13.0", forwardcompat.MayOnL4T, true},
+		"x":                                                                               {"13.0", forwardcompat.MayOnL4T, true},
 	} {
 		h := tree{"usr/lib64/libcuda.so.1.1": with("11.4"), "usr/lib64/libcuda.so.1": "-> libcuda.so.1.1", "etc/nv_tegra_release": release, "opt/compat/libcuda.so.1": with(c.cuda)}.make(t)
 		d, err := h.Find(m)

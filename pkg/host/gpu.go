@@ -15,6 +15,7 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/forwardcompat"
 	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/loader"
 )
@@ -26,9 +27,9 @@ type gpu struct {
 }
 
 // kinds returns what a verdict on a compat package asks of GPUs.
-func kinds(gpus []gpu) (all []driver.GPU) {
+func kinds(gpus []gpu) (all []forwardcompat.GPU) {
 	for _, g := range gpus {
-		all = append(all, driver.GPU{Capability: uint32(g.Capability), Name: g.name})
+		all = append(all, forwardcompat.GPU{Capability: uint32(g.Capability), Name: g.name})
 	}
 	return all
 }

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/forwardcompat"
 )
 
 // pci returns the files by which the kernel lists a GPU of NVIDIA's.
@@ -26,8 +26,8 @@ func TestGPUThatTheTableDoesNotKnow(t *testing.T) {
 	if len(gpus) != 2 {
 		t.Fatalf("%+v", gpus)
 	}
-	v := driver.Compat(driver.CUDALibrary{Version: "580.95.05"}, driver.CUDALibrary{Version: "535.261.03"}, kinds(gpus))
-	if v.Help != driver.MayHelp {
+	v := forwardcompat.Judge(forwardcompat.CUDALibrary{Version: "580.95.05"}, forwardcompat.CUDALibrary{Version: "535.261.03"}, kinds(gpus))
+	if v.Help != forwardcompat.MayHelp {
 		t.Errorf("%+v", v)
 	}
 	targets, all := targets(gpus)

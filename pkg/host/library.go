@@ -17,6 +17,7 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/forwardcompat"
 	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/sysroot"
 )
@@ -67,7 +68,7 @@ func VersionIn(name string) string {
 }
 
 // newerVersion reports whether a version is newer than another one.
-func newerVersion(a, b string) bool { return driver.CompareVersions(a, b) > 0 }
+func newerVersion(a, b string) bool { return forwardcompat.CompareVersions(a, b) > 0 }
 
 var errEmpty = errors.New("an empty file, such as a container's runtime leaves where it mounted a library")
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"cuda-runpath/pkg/cli/command"
-	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/forwardcompat"
 	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/host"
 )
@@ -83,7 +83,7 @@ func (c *call) showDiagnosis(d *host.Diagnosis) {
 		}
 		fmt.Fprintf(w, "%s  %-16s  %s", marks[f.Verdict], f.Subject, wrap(text, indent)[indent:])
 		if f.Error != 0 {
-			fmt.Fprint(w, wrap("CUDA answers "+driver.ErrorNamed(f.Error), indent))
+			fmt.Fprint(w, wrap("CUDA answers "+forwardcompat.ErrorNamed(f.Error), indent))
 		}
 		// A fix is left to the terminal: a command that is torn is not the same when it is copied.
 		if f.Fix != "" {

@@ -12,8 +12,8 @@ import (
 	"cuda-runpath/pkg/cli/editing"
 	"cuda-runpath/pkg/cli/flags"
 	"cuda-runpath/pkg/cli/walk"
-	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/forwardcompat"
 	"cuda-runpath/pkg/resolution"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/tree"
@@ -38,7 +38,7 @@ type shownFile struct {
 	NoteError string `json:"note_error,omitempty"`
 
 	// CompatNote is NVIDIA's note .note.cuda.fwd_compatibility; nil where the file has none.
-	CompatNote *driver.CompatNote `json:"compat_note,omitempty"`
+	CompatNote *forwardcompat.Note `json:"compat_note,omitempty"`
 
 	// Edit says that an edit of the file is not finished: "interrupted", or "under way" while an editor has its lock.
 	Edit string `json:"edit,omitempty"`
@@ -139,11 +139,11 @@ func (r *shownFile) read(f *tree.File) error {
 	if r.Soname, err = im.Soname(); err != nil {
 		return err
 	}
-	descriptors, err := im.NoteDescriptors(driver.CompatNoteOwner, driver.CompatNoteType)
+	descriptors, err := im.NoteDescriptors(forwardcompat.NoteOwner, forwardcompat.NoteType)
 	if err != nil {
 		return err
 	}
-	r.CompatNote = driver.FirstCompatNote(descriptors)
+	r.CompatNote = forwardcompat.FirstNote(descriptors)
 	note, err := im.ResolutionCache()
 	if err != nil {
 		return err

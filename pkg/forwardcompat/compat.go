@@ -1,4 +1,6 @@
-package driver
+// Package forwardcompat knows what CUDA forward compatibility packages are for: whether the newer libcuda.so.1 of one helps
+// beside a host's driver, and which errors CUDA answers where it does not.
+package forwardcompat
 
 import (
 	"bytes"
@@ -10,10 +12,10 @@ import (
 	"strings"
 )
 
-// CompatNote is what NVIDIA writes into a libcuda.so.1 about itself: the section
+// Note is what NVIDIA writes into a libcuda.so.1 about itself: the section
 // .note.cuda.fwd_compatibility, owner "NVIDIA Corporation", type 0, a JSON document.
 // Libraries of driver 580 have it; older ones and stubs have none.
-type CompatNote struct {
+type Note struct {
 	Format int `json:"format"`
 	// CUDA is the CUDA version of the library: "13.0".
 	CUDA string `json:"CUDA version"`
@@ -22,36 +24,36 @@ type CompatNote struct {
 	// "device" is not documented. It says nothing of architectures: 13.1's, which dropped three, has 13.0's numbers.
 }
 
-// CompatNoteOwner and CompatNoteType identify the note.
+// NoteOwner and NoteType identify the note.
 const (
-	CompatNoteOwner = "NVIDIA Corporation"
-	CompatNoteType  = 0
+	NoteOwner = "NVIDIA Corporation"
+	NoteType  = 0
 )
 
-// parseCompatNote reads a note's descriptor. CUDA 13.2's compat package for Orin
+// parseNote reads a note's descriptor. CUDA 13.2's compat package for Orin
 // has one that is not JSON (NVIDIA/nvidia-container-toolkit 1804): that is an error.
-func parseCompatNote(desc []byte) (CompatNote, error) {
-	var n CompatNote
+func parseNote(desc []byte) (Note, error) {
+	var n Note
 	if err := json.Unmarshal(bytes.TrimRight(desc, "\x00 \n"), &n); err != nil {
-		return CompatNote{}, fmt.Errorf("the note .note.cuda.fwd_compatibility is not JSON: %w", err)
+		return Note{}, fmt.Errorf("the note .note.cuda.fwd_compatibility is not JSON: %w", err)
 	}
 	if n.CUDA == "" || versionNumbers(n.CUDA) == nil {
-		return CompatNote{}, errors.New("the note .note.cuda.fwd_compatibility names no CUDA version")
+		return Note{}, errors.New("the note .note.cuda.fwd_compatibility names no CUDA version")
 	}
 	return n, nil
 }
 
-// FirstCompatNote returns the first of some descriptors that is such a note, nil where none is.
-func FirstCompatNote(descriptors [][]byte) *CompatNote {
+// FirstNote returns the first of some descriptors that is such a note, nil where none is.
+func FirstNote(descriptors [][]byte) *Note {
 	for _, desc := range descriptors {
-		if n, err := parseCompatNote(desc); err == nil {
+		if n, err := parseNote(desc); err == nil {
 			return &n
 		}
 	}
 	return nil
 }
 
-func (n CompatNote) String() string {
+func (n Note) String() string {
 	list := make([]string, len(n.Drivers))
 	for i, d := range n.Drivers {
 		list[i] = strconv.Itoa(d)
@@ -70,7 +72,7 @@ type CUDALibrary struct {
 	// CUDA is the CUDA version, "13.0", and CUDASource where that is from; "" where it is not known.
 	CUDA, CUDASource string
 	// Note is nil where the file has none that can be read.
-	Note *CompatNote
+	Note *Note
 	// Tegra says, of the host's driver, that it is a Jetson's without a driver version (nvgpu).
 	Tegra bool
 	// L4T is the release of a Jetson's BSP, 35 for R35 (JetPack 5); 0 where it is not known.
@@ -108,8 +110,8 @@ const (
 // Use reports whether a program is better off with the package than without.
 func (h Help) Use() bool { return h == Helps || h == MayHelp || h == MayOnL4T }
 
-// CompatVerdict is the answer, with the reason in words and where the rule is from.
-type CompatVerdict struct {
+// Verdict is the answer, with the reason in words and where the rule is from.
+type Verdict struct {
 	Help   Help
 	Reason string
 	Source string
@@ -174,17 +176,17 @@ func (g GPU) mayUseCompat() (may, known bool) {
 }
 
 // on returns a verdict of [Helps] as it is on these GPUs. It cannot help where none of them may use it.
-func (v CompatVerdict) on(gpus []GPU, p CUDALibrary) CompatVerdict {
-	cannot, failing, sure := CompatVerdict{}, 0, len(gpus) > 0
+func (v Verdict) on(gpus []GPU, p CUDALibrary) Verdict {
+	cannot, failing, sure := Verdict{}, 0, len(gpus) > 0
 	for _, g := range gpus {
 		may, known := g.mayUseCompat()
 		last, version := g.lastBranch(), versionNumbers(p.Version)
 		switch {
 		case last != 0 && version != nil && version[0] > last:
-			cannot = CompatVerdict{Cannot, fmt.Sprintf("this GPU is %s, and driver %d was the last for it; %s", g, last, v.Reason), compatMatrix, 100}
+			cannot = Verdict{Cannot, fmt.Sprintf("this GPU is %s, and driver %d was the last for it; %s", g, last, v.Reason), compatMatrix, 100}
 			failing++
 		case !may:
-			cannot = CompatVerdict{Cannot, fmt.Sprintf("this GPU is %s, and compat packages are for data-centre GPUs; %s", g, v.Reason), compatByGPU, 804}
+			cannot = Verdict{Cannot, fmt.Sprintf("this GPU is %s, and compat packages are for data-centre GPUs; %s", g, v.Reason), compatByGPU, 804}
 			failing++
 		}
 		sure = sure && known
@@ -209,14 +211,14 @@ var l4t = []struct {
 }
 
 // onL4T returns a verdict of [Helps] as it is on a Jetson.
-func (v CompatVerdict) onL4T(p, host CUDALibrary) CompatVerdict {
+func (v Verdict) onL4T(p, host CUDALibrary) Verdict {
 	for _, r := range l4t {
 		switch board := fmt.Sprintf("this board has R%d (%s)", r.release, r.jetpack); {
 		case host.L4T != r.release:
 		case r.most == "":
-			return CompatVerdict{Help: Cannot, Reason: board + ", which takes no compat package; " + v.Reason, Source: compatL4T}
+			return Verdict{Help: Cannot, Reason: board + ", which takes no compat package; " + v.Reason, Source: compatL4T}
 		case CompareVersions(p.CUDA, r.most) > 0:
-			return CompatVerdict{Help: Cannot, Reason: board + ", which takes compat packages up to CUDA " + r.most + "; " + v.Reason, Source: compatL4T}
+			return Verdict{Help: Cannot, Reason: board + ", which takes compat packages up to CUDA " + r.most + "; " + v.Reason, Source: compatL4T}
 		default:
 			v.Source += ", " + compatL4T
 			return v
@@ -236,8 +238,8 @@ const (
 	compatMatrix    = "NVIDIA's CUDA Toolkit, Driver, and Architecture Matrix"
 )
 
-// Compat reports whether a compat package's libcuda.so.1 helps on a host with these GPUs, none where they are not known.
-func Compat(p, host CUDALibrary, gpus []GPU) CompatVerdict {
+// Judge reports whether a compat package's libcuda.so.1 helps on a host with these GPUs, none where they are not known.
+func Judge(p, host CUDALibrary, gpus []GPU) Verdict {
 	v := compatBeside(p, host)
 	switch {
 	case v.Help != Helps:
@@ -263,14 +265,14 @@ func Compat(p, host CUDALibrary, gpus []GPU) CompatVerdict {
 // decide, which is that toolkit's rule there (1271, 1784). Whether a package is for
 // that board its files do not tell: Orin needs packages of its own (compat_orin), and
 // from Thor on the rule is the general one.
-func compatBeside(p, host CUDALibrary) CompatVerdict {
+func compatBeside(p, host CUDALibrary) Verdict {
 	both := fmt.Sprintf("it is %s, the host's driver %s", p, host)
 	mismatch := both + ": CUDA will fail with error 803 (CUDA_ERROR_SYSTEM_DRIVER_MISMATCH)"
 	branch := 0
 	if n := versionNumbers(host.Version); n != nil {
 		branch = n[0]
 	}
-	harm := func(reason, source string) CompatVerdict { return CompatVerdict{Harms, reason, source, 803} }
+	harm := func(reason, source string) Verdict { return Verdict{Harms, reason, source, 803} }
 	// order compares the versions that decide: of both CUDAs, or of both drivers.
 	order, source, more := 0, compatByCUDA, "; no note says for which drivers it is"
 	switch {
@@ -294,15 +296,15 @@ func compatBeside(p, host CUDALibrary) CompatVerdict {
 	case p.CUDA != "" && host.CUDA != "":
 		order = CompareVersions(p.CUDA, host.CUDA)
 	default:
-		return CompatVerdict{Help: Unknown, Reason: both, Source: "neither a note nor version numbers"}
+		return Verdict{Help: Unknown, Reason: both, Source: "neither a note nor version numbers"}
 	}
 	switch {
 	case order > 0:
-		return CompatVerdict{Help: Helps, Reason: both + more, Source: source}
+		return Verdict{Help: Helps, Reason: both + more, Source: source}
 	case order < 0:
 		return harm(mismatch, source)
 	}
-	return CompatVerdict{Help: NotNeeded, Reason: both, Source: source}
+	return Verdict{Help: NotNeeded, Reason: both, Source: source}
 }
 
 // CompareVersions returns -1, 0 or 1 as a is the older, the same or the newer version, number by number.

@@ -1,4 +1,4 @@
-package driver
+package forwardcompat
 
 import (
 	"strings"
@@ -52,13 +52,13 @@ func TestCompatHelpsWhereTheHostsDriverIsOlder(t *testing.T) {
 	} {
 		p := CUDALibrary{Version: test.pkg, CUDA: test.cuda}
 		if test.note != "" {
-			n, err := parseCompatNote([]byte(test.note))
+			n, err := parseNote([]byte(test.note))
 			if err != nil {
 				t.Fatal(err)
 			}
 			p.Note, p.CUDA = &n, n.CUDA
 		}
-		got := Compat(p, CUDALibrary{Version: test.host, CUDA: test.hostCUDA, Tegra: test.tegra}, []GPU{{90, ""}})
+		got := Judge(p, CUDALibrary{Version: test.host, CUDA: test.hostCUDA, Tegra: test.tegra}, []GPU{{90, ""}})
 		if got.Help != test.want || !strings.Contains(got.Reason, test.reason) || !strings.Contains(got.Source, test.fromWhere) {
 			t.Errorf("%s: %+v, want %s", test.name, got, test.want)
 		}
@@ -80,7 +80,7 @@ func TestCompatOnL4T(t *testing.T) {
 		{36, "13.0", MayOnL4T, "", "CUDA versions"}, {0, "12.2", MayOnL4T, "", "CUDA versions"},
 		{35, "11.4", NotNeeded, "", "CUDA versions"}, {35, "10.2", Harms, "803", "CUDA versions"},
 	} {
-		got := Compat(CUDALibrary{CUDA: c.cuda}, CUDALibrary{CUDA: "11.4", Tegra: true, L4T: c.release}, []GPU{{72, ""}})
+		got := Judge(CUDALibrary{CUDA: c.cuda}, CUDALibrary{CUDA: "11.4", Tegra: true, L4T: c.release}, []GPU{{72, ""}})
 		if got.Help != c.want || !strings.Contains(got.Reason, c.reason) || !strings.Contains(got.Source, c.where) {
 			t.Errorf("R%d, %s: %+v, want %s", c.release, c.cuda, got, c.want)
 		}
@@ -88,13 +88,13 @@ func TestCompatOnL4T(t *testing.T) {
 }
 
 func TestCompatNote(t *testing.T) {
-	n, err := parseCompatNote([]byte(note580 + "\x00\x00"))
+	n, err := parseNote([]byte(note580 + "\x00\x00"))
 	if err != nil || n.String() != "CUDA 13.0, for drivers 535, 550, 565, 570, 575, 580" {
 		t.Errorf("%+v, %v", n, err)
 	}
 	for _, b := range []string{"", "{", "{}", "null", "[]", `{"CUDA version":""}`, `{"CUDA version":13}`, `{"CUDA version":"x.y"}`,
 		`{"format":1,"CUDA version":"13.2","driver":[535,],"device":[]}`} {
-		if n, err := parseCompatNote([]byte(b)); err == nil {
+		if n, err := parseNote([]byte(b)); err == nil {
 			t.Errorf("%q: %+v", b, n)
 		}
 	}
@@ -132,12 +132,12 @@ func TestCompatAsksTheGPU(t *testing.T) {
 		{"580.95.05", []GPU{{0, "PCI device 10de:ffff"}, geforce}, MayHelp, "", 0},
 		{"580.95.05", []GPU{{0, "NVIDIA GeForce RTX 9090"}}, Cannot, "this GPU is NVIDIA GeForce RTX 9090, and compat", 804},
 	} {
-		got := Compat(CUDALibrary{Version: test.pkg, CUDA: "13.0"}, CUDALibrary{Version: "535.261.03", CUDA: "12.2"}, test.gpus)
+		got := Judge(CUDALibrary{Version: test.pkg, CUDA: "13.0"}, CUDALibrary{Version: "535.261.03", CUDA: "12.2"}, test.gpus)
 		if got.Help != test.want || !strings.Contains(got.Reason, test.reason) || got.Answer != test.answer {
 			t.Errorf("%s on %v: %+v, want %s", test.pkg, test.gpus, got, test.want)
 		}
 	}
-	harms := Compat(CUDALibrary{Version: "525.60.13"}, CUDALibrary{Version: "535.261.03"}, []GPU{geforce})
+	harms := Judge(CUDALibrary{Version: "525.60.13"}, CUDALibrary{Version: "535.261.03"}, []GPU{geforce})
 	if harms.Help != Harms || harms.Answer != 803 {
 		t.Errorf("an older one: %+v", harms)
 	}
@@ -145,7 +145,7 @@ func TestCompatAsksTheGPU(t *testing.T) {
 
 // What is said of a compat package, word for word.
 func TestCompatInWords(t *testing.T) {
-	note := func(cuda string, drivers ...int) *CompatNote { return &CompatNote{CUDA: cuda, Drivers: drivers} }
+	note := func(cuda string, drivers ...int) *Note { return &Note{CUDA: cuda, Drivers: drivers} }
 	for _, c := range []struct {
 		p, host        CUDALibrary
 		help           Help
@@ -166,8 +166,8 @@ func TestCompatInWords(t *testing.T) {
 		{CUDALibrary{CUDA: "13.0"}, CUDALibrary{CUDA: "12.8"}, Helps,
 			"it is CUDA 13.0, the host's driver CUDA 12.8; no note says for which drivers it is", compatByCUDA, 0},
 	} {
-		want := CompatVerdict{c.help, c.reason, c.source, c.answer}
-		if got := Compat(c.p, c.host, []GPU{{Capability: 90}}); got != want {
+		want := Verdict{c.help, c.reason, c.source, c.answer}
+		if got := Judge(c.p, c.host, []GPU{{Capability: 90}}); got != want {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 	}
