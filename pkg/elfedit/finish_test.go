@@ -269,7 +269,8 @@ func TestRecordsThatDoNotFitAreDropped(t *testing.T) {
 				}
 				for _, other := range []func(r *record){
 					func(r *record) { r.old, r.now = r.old^1, r.now^1 },
-					func(r *record) { r.at, r.grown = r.at+16, r.grown+16 },
+					func(r *record) { r.at += 16 },
+					func(r *record) { r.grown += 16 },
 				} {
 					r := *f.r
 					other(&r)
