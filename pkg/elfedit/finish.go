@@ -614,25 +614,13 @@ func (f *finisher) uncover() error {
 	}
 	for i := range sections {
 		s := &sections[i]
-		tag, size := elf.DT_NULL, s.Size
-		switch s.Type {
-		case elf.SHT_DYNSYM:
-			tag = elf.DT_SYMTAB
-		case elf.SHT_HASH:
-			tag = elf.DT_HASH
-		case elf.SHT_GNU_HASH:
-			tag = elf.DT_GNU_HASH
-		case elf.SHT_GNU_VERSYM:
-			tag = elf.DT_VERSYM
-		case elf.SHT_GNU_VERNEED:
-			tag = elf.DT_VERNEED
-		case elf.SHT_STRTAB:
-			if i == im.StringSection() {
-				tag, size = elf.DT_STRTAB, im.StrSize
-			}
-		}
+		tag, table := elfimage.TableOfSection(s.Type)
 		d, ok := im.Dyn(tag)
-		if !ok || !s.HasBytes() || s.Flags&elf.SHF_ALLOC == 0 || d.Val-q.Vaddr >= q.Memsz && s.Addr-q.Vaddr >= q.Memsz {
+		size := s.Size
+		if tag == elf.DT_STRTAB {
+			table, size = i == im.StringSection(), im.StrSize
+		}
+		if !table || !ok || !s.HasBytes() || s.Flags&elf.SHF_ALLOC == 0 || d.Val-q.Vaddr >= q.Memsz && s.Addr-q.Vaddr >= q.Memsz {
 			continue
 		}
 		if off, ok := im.FileOffset(d.Val, size); ok {
