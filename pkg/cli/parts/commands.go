@@ -32,7 +32,7 @@ func Cache() *command.Command {
 				Flags:     []*command.Flag{command.JSONFlag, flags.Jobs},
 				Action:    walk.With(func(s *walk.Session, _ *command.Line) error { return show.Files(s, "note") }),
 			},
-			cacheCommand("write", "write the resolution note, or bring it up to date", "runpath cache write app", false, flags.DriverLink, flags.Compat, flags.Stub),
+			cacheCommand("write", "write the resolution note, or bring it up to date", "runpath cache write app", false, flags.DriverLink, flags.Compat, flags.Stub, flags.Malformed),
 			cacheCommand("remove", "remove the resolution note", "runpath cache remove app", true),
 		},
 	}
