@@ -559,11 +559,11 @@ func (f *files) process() {
 	if x, y := strings.Join(f.a.CUDA, " and "), strings.Join(f.b.CUDA, " and "); x != y {
 		switch {
 		case x == "":
-			f.say(CUDAMajor, "now loads CUDA %s", y)
+			f.say(CUDAMajor, "now has CUDA %s in its process", y)
 		case y == "":
-			f.say(CUDAMajor, "no longer loads CUDA %s", x)
+			f.say(CUDAMajor, "no longer has CUDA %s in its process", x)
 		default:
-			f.say(CUDAMajor, "loads CUDA %s, not %s", y, x)
+			f.say(CUDAMajor, "has CUDA %s in its process, not %s", y, x)
 		}
 	}
 	if (f.a.Stops == "") != (f.b.Stops == "") {
