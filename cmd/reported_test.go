@@ -604,7 +604,7 @@ func TestWaitingForAnotherRunEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		line, err := bufio.NewReader(stderr).ReadString('\n')
-		if err != nil || !strings.Contains(line, "another run of autoPatchelf is at work on it") {
+		if err != nil || !strings.Contains(line, "waiting for another autoPatchelf run on this tree to finish") {
 			t.Errorf("%q: %q, %v", args, line, err)
 		}
 		if err := cmd.Process.Signal(unix.SIGTERM); err != nil {

@@ -43,7 +43,7 @@ func Decide(r io.ReaderAt, size int64, head []byte, o Options, length Length, de
 	}
 	if h, isELF, whole := elfimage.DecodeHeader(head); !isELF || whole && h.Type != elf.ET_EXEC && h.Type != elf.ET_DYN {
 		if o.Targets, length = nil, Kept; !o.Blank {
-			return nil, skipped("neither a program nor a library; in others --blank-options blanks options")
+			return nil, skipped("not a program or library: only --blank-options applies to it")
 		}
 	}
 	w := &Work{options: o, from: r, size: size}

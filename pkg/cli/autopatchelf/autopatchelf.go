@@ -46,8 +46,8 @@ On what another package manager installed (a .venv, node_modules, a conda prefix
 what works stays: a file in which nothing is missing is not touched, and what the loader finds for it today stays. What is
 missing is looked for in the file's own package, then in --libs, then in the rest of the tree; programs keep their
 interpreters unless --interpreter is given, files for other machines are skipped, and a record beside the tree
-(PATH.autopatchelf.json) lets --undo take everything back, or what is below one of its directories. --undo fails, with status 1, for a PATH that is not there and
-for one of which no record tells; in a script, that is how a typo shows.
+(PATH.autopatchelf.json) lets --undo take everything back, or what is below one of its directories. --undo exits with status 1
+for a PATH that does not exist or that no record mentions, so a typo shows in a script.
 
 It also reads the command line of nixpkgs' auto-patchelf: with --paths, the options --paths, --libs,
 --runtime-dependencies, --append-rpaths and --ignore-missing take lists, up to the next option, and --extra-args takes
@@ -62,10 +62,10 @@ the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths a
 		&command.Flag{Name: "no-recurse", Usage: "leave out the directories in a PATH"},
 		&command.Flag{Name: "keep-libc", Usage: "allow the C library from --libs"},
 		&command.Flag{Name: "ignore-existing", Usage: "do not look for libraries in the PATHs themselves"},
-		&command.Flag{Name: "preserve-origin", Usage: "keep entries that begin with $ORIGIN, and without --paths all that exist", DefaultText: "true, with --paths false"},
+		&command.Flag{Name: "preserve-origin", Usage: "keep $ORIGIN entries; without --paths, keep every entry that exists", DefaultText: "true, with --paths false"},
 		&command.Flag{Name: "relativize-rpath", Aliases: []string{"relative-rpaths"}, Usage: "write directories below a PATH relative to $ORIGIN, so that it can be moved", DefaultText: "true, with --paths false"},
 		&command.Flag{Name: "dlopen", Usage: "also find the driver's and CUDA's libraries that a file names in read-only data; runtime dependencies are for libraries too"},
-		&command.Flag{Name: "opened", Usage: "also find the CUDA toolkit's libraries that a file names in read-only data and that --libs have, by entries behind all others"},
+		&command.Flag{Name: "opened", Usage: "append entries for CUDA toolkit libraries from --libs that a file names in its read-only data"},
 		&command.Flag{Name: "minimal", Usage: "leave out entries that nothing uses"},
 		&command.Flag{Kind: command.String, Name: "enforce-priority", Default: "suggested", Values: []string{"suggested", "recommended", "required"}, Usage: "libraries in .note.dlopen may be missing if below the priority `suggested|recommended|required`"},
 		&command.Flag{Name: "no-set-interpreter", Usage: "leave interpreters as they are"},
@@ -349,7 +349,7 @@ func (a *autoPatchelf) change(index *fixup.Index, plans []*fixup.Plan, records *
 // waiting says for whom a run waits.
 func waiting(s *walk.Session) func(tree string) {
 	return func(tree string) {
-		s.Log.WithField("path", tree).Warn("another run of autoPatchelf is at work on it: waiting for its end")
+		s.Log.WithField("path", tree).Warn("waiting for another autoPatchelf run on this tree to finish")
 	}
 }
 

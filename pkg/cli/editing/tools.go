@@ -103,7 +103,7 @@ func (t *Tool) Command() *command.Command {
 func Normalize() *command.Command {
 	own := []*command.Flag{
 		{Kind: command.List, Name: "tool", Values: ToolNames(), Usage: "do what `NAME` does (repeatable); without it only the normal form"},
-		{Name: "opened", Usage: "also find the CUDA toolkit's libraries that a file names in read-only data and that --libs have, by entries behind all others"},
+		{Name: "opened", Usage: "append entries for CUDA toolkit libraries from --libs that a file names in its read-only data"},
 		{Kind: command.List, Name: "libs", Check: flags.CheckEntry, Usage: "with --opened, look in `DIR` (repeatable)"},
 	}
 	for _, t := range Tools() {

@@ -57,7 +57,7 @@ runpath explain --dot app/bin/app | dot -Tsvg > app.svg`,
 			gpus.For,
 			command.RootFlag, loading.AssumeDriver, loading.CPU, loading.ReadsNote, command.JSONFlag,
 			command.VerboseFlag("also follow names that a library might open"),
-			command.QuietFlag("leave out where the loader looked for what it did not find"),
+			command.QuietFlag("do not list the places searched for missing libraries"),
 		}, flags.Search...),
 		Action: walk.With(func(s *walk.Session, c *command.Line) error {
 			if c.Int("depth") < 0 {

@@ -78,10 +78,10 @@ func (s *Session) Leftover() func(path string, err error) {
 	return func(path string, err error) {
 		log := s.Log.WithField("path", path)
 		if err != nil {
-			log.Errorf("is a copy that an edit which was killed has left, and cannot be removed: %v", err)
+			log.Errorf("is a copy left by a killed edit and cannot be removed: %v", err)
 			return
 		}
-		log.Warn("was a copy that an edit which was killed has left; removed")
+		log.Warn("was a copy left by a killed edit; removed")
 	}
 }
 
