@@ -103,7 +103,7 @@ var linked = []struct{ tools, packages string }{
 		"edit normal loader ldcache files sysroot elfedit elfimage tree plainfile driver runpath resolution store remedy"},
 	{"autoPatchelf", "cli/autopatchelf fixup process scripts nixpkgs"},
 	{"noRunpathAmbiguity", "cli/ambiguity cli/findings cli/loading cli/walk cli/flags cli/command cli/urfave " +
-		"audit explain process scripts references gpucode nixpkgs host host/nixconf host/opened " +
+		"audit explain forwardcompat process scripts references gpucode nixpkgs host host/nixconf host/opened " +
 		"loader ldcache files sysroot elfimage tree plainfile driver runpath resolution store remedy"},
 }
 
