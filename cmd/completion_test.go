@@ -67,7 +67,11 @@ func TestCompletionInZsh(t *testing.T) {
 		// The echo of the line has the quotes between, what it prints has not.
 		s.master.WriteString("autoload -Uz compinit; compinit -u -D; LISTMAX=1000; setopt no_beep list_ambiguous; eval \"$(" + name + " --completion zsh)\"; echo rea''dy\n")
 		before := until(func(shown string) bool { return strings.Contains(shown, "ready\n") })
-		s.master.WriteString(c.typed + "\t\t")
+		tabs := "\t" // completes the one word that fits: another would be for the word after it
+		if len(c.offers) > 1 {
+			tabs = "\t\t"
+		}
+		s.master.WriteString(c.typed + tabs)
 		typed := func(shown string) string { return strings.TrimPrefix(shown, before) }
 		shown := until(func(shown string) bool {
 			for _, want := range c.offers {

@@ -233,3 +233,13 @@ func planned(t *testing.T, b []byte, c Change) *Edit {
 	}
 	return e
 }
+
+// Ranges of two segments do not become one: strip gives the segments other places, and the record of an edit names a range
+// by one address.
+func TestDeadRangesAreOfOneSegment(t *testing.T) {
+	l := &layout{progs: []elfimage.Prog{{Type: elf.PT_LOAD, Off: 0, Filesz: 100}, {Type: elf.PT_LOAD, Off: 100, Filesz: 100}}}
+	got := l.joined([]span{{90, 10}, {100, 20}, {10, 5}, {15, 5}, {18, 4}, {50, 1}})
+	if want := []span{{10, 12}, {50, 1}, {90, 10}, {100, 20}}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}

@@ -505,3 +505,34 @@ func TestSkipReasonOfALinkersFile(t *testing.T) {
 		t.Errorf("sections alone: %v", err)
 	}
 }
+
+// What the loader cannot map, or would map something else over, is refused: an edit would go by it.
+func TestSegmentsThatCannotBeMapped(t *testing.T) {
+	load := func(off, vaddr, filesz, memsz uint64) Prog {
+		return Prog{Type: elf.PT_LOAD, Off: off, Vaddr: vaddr, Filesz: filesz, Memsz: memsz, Align: PageSize}
+	}
+	for want, progs := range map[string][]Prog{
+		"":                                   {load(0, 0, 0x800, 0x800), load(0x2000, 0x1000, 0x800, 0x800)},
+		"is outside the file of 12288 bytes": {load(0x2000, 0, 0x1001, 0x1001)},
+		"and maps other bytes":               {load(0, 0, 0x800, 0x1800), load(0x2000, 0x1000, 0x800, 0x800)},
+		"comes after the one":                {load(0x2000, 0x1000, 0x800, 0x800), load(0, 0, 0x800, 0x800)},
+	} {
+		im := &Image{Class: elf.ELFCLASS64, Progs: progs, window: window{size: 0x3000}}
+		if err := im.checkSegments(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", want, err)
+		}
+	}
+}
+
+// Bytes that follow each other in memory are one range of the file only where they do there, too.
+func TestRangesOverSeveralSegments(t *testing.T) {
+	for second, want := range map[uint64]bool{0x2000: true, 0x5000: false} {
+		im := &Image{Class: elf.ELFCLASS64, Progs: []Prog{
+			{Type: elf.PT_LOAD, Off: 0x1000, Vaddr: 0x1000, Filesz: 0x1000, Memsz: 0x1000},
+			{Type: elf.PT_LOAD, Off: second, Vaddr: 0x2000, Filesz: 0x1000, Memsz: 0x1000},
+		}, window: window{size: 0x8000}}
+		if off, ok := im.FileOffset(0x1f00, 0x200); ok != want || ok && off != 0x1f00 {
+			t.Errorf("with the second at %#x: %#x, %v", second, off, ok)
+		}
+	}
+}

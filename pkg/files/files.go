@@ -266,11 +266,14 @@ func (fs *Files) OpenIn(dir, name string) *File {
 	if names != nil && !names[name] {
 		return absent
 	}
+	p := strings.TrimRight(dir, "/") + "/" + name
+	if len(p) >= unix.PathMax {
+		return Unread("", syscall.ENAMETOOLONG) // whatever shorter way leads there
+	}
 	host := strings.TrimRight(fs.At(dir).Host, "/") + "/" + name
 	if f, known := fs.files.get(host); known {
 		return f
 	}
-	p := strings.TrimRight(dir, "/") + "/" + name
 	at := Place{Host: host}
 	var err error
 	if at.Mode, _, err = fs.lstat(host); err != nil || at.Mode&unix.S_IFMT == unix.S_IFLNK {

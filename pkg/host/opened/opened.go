@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,9 +20,15 @@ import (
 	"cuda-runpath/pkg/tree"
 )
 
+// masking is held by who has changed the umask: a process has one, and of two that set it at once the second would
+// put back what the first had set.
+var masking sync.Mutex
+
 // unmasked calls f, which makes a file or a directory, without a umask: others must be able to enter what root installs.
 // So it has its mode from the start; a chmod afterwards could meet what somebody else put under the name.
 func unmasked(f func() error) error {
+	masking.Lock()
+	defer masking.Unlock()
 	defer unix.Umask(unix.Umask(0))
 	return f()
 }

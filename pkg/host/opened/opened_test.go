@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -46,6 +47,26 @@ func TestModesDoNotDependOnTheUmask(t *testing.T) {
 		}
 	}
 	if got := unix.Umask(0o777); got != 0o777 {
+		t.Errorf("the umask is %o afterwards", got)
+	}
+}
+
+// A process has one umask: two that set it at once would leave none.
+func TestTheUmaskComesBack(t *testing.T) {
+	dir := t.TempDir()
+	defer unix.Umask(unix.Umask(0o027))
+	var made sync.WaitGroup
+	for i := range 8 {
+		made.Go(func() {
+			for j := range 200 {
+				if err := Make(filepath.Join(dir, fmt.Sprint(i, "-", j)), 0o755); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	made.Wait()
+	if got := unix.Umask(0o027); got != 0o027 {
 		t.Errorf("the umask is %o afterwards", got)
 	}
 }
