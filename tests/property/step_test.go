@@ -18,6 +18,8 @@ type step struct {
 	// want maps the run path before one of our steps to the one after it.
 	want func([]string) []string
 	tag  string // that a run path has after one of our steps
+	// tool is a step that changes the tag only where it has something else to write.
+	tool bool
 	// parts is what one of our steps changes besides the run path, which it leaves alone where want is nil.
 	parts *parts
 }
@@ -140,7 +142,7 @@ func ourStep(r *rand.Rand, entry func() string, list func() []string) step {
 	s := step{ours: true, tag: "RUNPATH"}
 	isStub := func(e string) bool { return strings.HasSuffix(e, "/stubs") }
 	tool := func(name string, stubs, driver, compat bool) {
-		s.args = []string{name, "-q", "--compat", compatDir}
+		s.tool, s.args = true, []string{name, "-q", "--compat", compatDir}
 		s.want = func(before []string) []string {
 			driver, compat := driver, compat
 			var after, others []string
