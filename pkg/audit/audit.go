@@ -45,14 +45,17 @@ func New(l *loader.Loader, o Options) *Auditor {
 }
 
 // ambiguity are the kinds of conclusions of which noRunpathAmbiguity speaks.
-var ambiguity = []string{explain.EmptyEntry, explain.StubEntry, explain.RelativeNeeded, explain.BuildNeeded, explain.DriverBeforeCompat,
-	explain.NoteNamesStub, explain.NoteBypassesDriver, explain.StaleNote, explain.UnreadNote, explain.Ambiguous, explain.Shadowing, explain.LibcMismatch, explain.UndefinedSymbol}
+var ambiguity = []string{explain.EmptyEntry, explain.StubEntry, explain.RelativeNeeded, explain.BuildNeeded,
+	explain.DriverBeforeCompat,
+	explain.NoteNamesStub, explain.NoteBypassesDriver, explain.StaleNote, explain.UnreadNote, explain.Ambiguous,
+	explain.Shadowing, explain.LibcMismatch, explain.UndefinedSymbol}
 
 // Ambiguity examines one file as noRunpathAmbiguity does.
 func (a *Auditor) Ambiguity(p string) *Report {
 	return a.examine(p, process.Start{Environment: a.Loader.Environment()}, func(s *explain.Case, r *Report) {
 		r.Findings = s.Tried(slices.DeleteFunc(s.All(), func(f explain.Conclusion) bool {
-			return !slices.Contains(ambiguity, f.ID) || f.ID == explain.LibcMismatch && !s.Program // which loader a library is for, is its program's matter
+			// which loader a library is for, is its program's matter
+			return !slices.Contains(ambiguity, f.ID) || f.ID == explain.LibcMismatch && !s.Program
 		}))
 	})
 }
@@ -109,8 +112,8 @@ func (u *Audit) Take(path string, fd int) *Pending {
 // TakeLink takes up another name of a file, which is another start, or library, where $ORIGIN counts in its run path.
 func (u *Audit) TakeLink(path, first string) *Pending { return &Pending{path: path, link: first} }
 
-// Wrapper takes note of what a file starts in its own place, if it is a wrapper, and returns what is wrong with that. It may be called
-// concurrently.
+// Wrapper takes note of what a file starts in its own place, if it is a wrapper, and returns what is wrong with that.
+// It may be called concurrently.
 func (u *Audit) Wrapper(file string) (found []explain.Conclusion) {
 	start := process.Behind(u.a.Loader, file, false)
 	if len(start.Via) == 0 {
@@ -125,7 +128,8 @@ func (u *Audit) Wrapper(file string) (found []explain.Conclusion) {
 		defer u.known.mu.Unlock()
 		u.known.starts[at] = append(u.known.starts[at], start)
 	} else if errors.Is(err, fs.ErrNotExist) && start.Sure && len(start.Via) == 1 {
-		f := explain.Conclusion{ID: explain.ProgramAbsent, Message: fmt.Sprintf("it starts %s, which does not exist", start.File),
+		f := explain.Conclusion{ID: explain.ProgramAbsent, Message: fmt.Sprintf("it starts %s, which does not exist",
+			start.File),
 			Remedy: remedy.Do("install that program, or wrap the one that is there")}
 		if !u.a.Loader.Files().IsDir(path.Dir(start.File)) { // it may be for another place than it lies in
 			f.Severity = explain.Warning
@@ -135,8 +139,8 @@ func (u *Audit) Wrapper(file string) (found []explain.Conclusion) {
 	return found
 }
 
-// python takes note of what is in the process of a script of Python's, and returns what is wrong with that as a whole: its modules
-// have reports of their own.
+// python takes note of what is in the process of a script of Python's, and returns what is wrong with that as a whole:
+// its modules have reports of their own.
 func (u *Audit) python(start process.Start) (found []explain.Conclusion) {
 	state, err := start.Begin(u.a.Loader)
 	if err != nil || state.Static || len(start.Opens) == 0 {
@@ -145,7 +149,9 @@ func (u *Audit) python(start process.Start) (found []explain.Conclusion) {
 	s := u.a.Case(state)
 	s.Follow()
 	u.known.holds(start.Script, s)
-	return slices.DeleteFunc(slices.Clone(s.Open()), func(f explain.Conclusion) bool { return f.ID != explain.TwoMajors && f.ID != explain.UndefinedSymbol })
+	return slices.DeleteFunc(slices.Clone(s.Open()), func(f explain.Conclusion) bool {
+		return f.ID != explain.TwoMajors && f.ID != explain.UndefinedSymbol
+	})
 }
 
 // Script is [Auditor.Script], with what is wrong with the file as a wrapper, whose beginning is head.
@@ -203,7 +209,8 @@ func (u *Audit) Examine(p *Pending) int {
 		return len(p.report.Findings)
 	}
 	a, path := u.a, p.path
-	if f := a.Loader.Files().Open(a.Loader.Absolute(path)); p.link != "" && !runpath.HasOrigin(f.List+" "+strings.Join(f.Needed, " ")) {
+	if f := a.Loader.Files().Open(a.Loader.Absolute(path)); p.link != "" &&
+		!runpath.HasOrigin(f.List+" "+strings.Join(f.Needed, " ")) {
 		p.report = NewSkipped(path, "the same file as "+p.link)
 		return 0
 	}
@@ -247,7 +254,9 @@ func (u *Audit) Examine(p *Pending) int {
 func (u *Audit) Finish(p *Pending) *Report {
 	for _, s := range p.subjects {
 		open := u.unresolved(s) // which may give what is settled another remedy
-		settled := slices.DeleteFunc(slices.Clone(s.Settled()), func(f explain.Conclusion) bool { return ofProcess(s, &f) && u.known.excused(s, &f) })
+		settled := slices.DeleteFunc(slices.Clone(s.Settled()), func(f explain.Conclusion) bool {
+			return ofProcess(s, &f) && u.known.excused(s, &f)
+		})
 		p.report.Findings = union(p.report.Findings, s.Tried(append(settled, open...)))
 	}
 	p.subjects = nil
@@ -257,9 +266,11 @@ func (u *Audit) Finish(p *Pending) *Report {
 	return p.report
 }
 
-// ofProcess reports whether a conclusion on a library is what a process that has it may settle: another file is there by then.
+// ofProcess reports whether a conclusion on a library is what a process that has it may settle: another file is there
+// by then.
 func ofProcess(s *explain.Case, f *explain.Conclusion) bool {
-	return !s.Program && f.Object != nil && f.By != nil && (f.ID == explain.LoadError || f.ID == explain.LibcMismatch || f.ID == explain.StubLoaded)
+	return !s.Program && f.Object != nil && f.By != nil && (f.ID == explain.LoadError || f.ID == explain.LibcMismatch ||
+		f.ID == explain.StubLoaded)
 }
 
 // union adds to findings those that are not among them.

@@ -124,7 +124,8 @@ func (b *Baseline) Len() int { return len(b.accepted) }
 // Write writes the baseline.
 func (b *Baseline) Write(w io.Writer) error {
 	out := bufio.NewWriter(w)
-	fmt.Fprintln(out, "# Findings of runpath audit that are accepted: identifier, file, entry, library, separated by tabs.")
+	fmt.Fprintln(out,
+		"# Findings of runpath audit that are accepted: identifier, file, entry, library, separated by tabs.")
 	fmt.Fprintln(out, "# Files are named as from the directory of this one.")
 	for _, line := range slices.Sorted(maps.Keys(b.accepted)) {
 		fmt.Fprintln(out, line)

@@ -169,7 +169,8 @@ func Saved(root string) func(pkg, ref string) (bytes int64, ok bool) {
 		if bytes, ok = known[[2]string{pkg, ref}]; ok {
 			return bytes, true
 		}
-		gone := lost(pkg, ref, func(p string) []string { return ask("-q", "--references", p) }, func(paths []string) []string { return ask(append([]string{"-qR"}, paths...)...) })
+		gone := lost(pkg, ref, func(p string) []string { return ask("-q", "--references", p) },
+			func(paths []string) []string { return ask(append([]string{"-qR"}, paths...)...) })
 		if len(gone) > 0 {
 			for _, size := range ask(append([]string{"-q", "--size"}, gone...)...) {
 				n, _ := strconv.ParseInt(size, 10, 64)
@@ -187,7 +188,8 @@ func Saved(root string) func(pkg, ref string) (bytes int64, ok bool) {
 // lost returns what the closure of a store path has through one of its references alone.
 func lost(pkg, ref string, references func(string) []string, closure func([]string) []string) []string {
 	keep := []string{pkg}
-	if others := slices.DeleteFunc(slices.Clone(references(pkg)), func(p string) bool { return p == ref || p == pkg }); len(others) > 0 {
+	if others := slices.DeleteFunc(slices.Clone(references(pkg)),
+		func(p string) bool { return p == ref || p == pkg }); len(others) > 0 {
 		keep = append(keep, closure(others)...)
 	}
 	return slices.DeleteFunc(closure([]string{ref}), func(p string) bool { return slices.Contains(keep, p) })
@@ -203,8 +205,8 @@ type Info struct {
 	References []string `json:"references"`
 }
 
-// ReadGraph reads what exportReferencesGraph gives a build with structured attributes (Nix manual, "Advanced attributes"), or
-// "nix path-info --json --recursive" prints: a list, or an object by path.
+// ReadGraph reads what exportReferencesGraph gives a build with structured attributes (Nix manual, "Advanced
+// attributes"), or "nix path-info --json --recursive" prints: a list, or an object by path.
 func ReadGraph(text []byte) (Graph, error) {
 	var list []Info
 	if err := json.Unmarshal(text, &list); err != nil {

@@ -62,7 +62,8 @@ func (f *farm) visit(dir string) {
 		case st.Mode().IsRegular():
 			f.seen[[2]string{here, to}] = true
 			f.links = append(f.links, p)
-		case st.IsDir() && strings.Count(to, "/") > 1 && filepath.Base(to) != "store" && !slices.ContainsFunc(f.inside, func(d string) bool { return explain.IsBelow(d, to) }):
+		case st.IsDir() && strings.Count(to, "/") > 1 && filepath.Base(to) != "store" &&
+			!slices.ContainsFunc(f.inside, func(d string) bool { return explain.IsBelow(d, to) }):
 			f.inside = append(f.inside, to)
 			f.links = append(f.links, p)
 			f.visit(p)
@@ -81,7 +82,8 @@ func (u *Audit) OtherWays(links []string, all []*Pending) (more []*Pending) {
 	}
 	for _, p := range links {
 		abs, err := filepath.Abs(p)
-		if f := u.a.Loader.Files().Open(abs); err == nil && !done[p] && f.ELF != nil && f.Interp == "" && runpath.HasOrigin(f.List) {
+		if f := u.a.Loader.Files().Open(abs); err == nil && !done[p] && f.ELF != nil && f.Interp == "" &&
+			runpath.HasOrigin(f.List) {
 			other := u.Take(p, -1)
 			u.Examine(other)
 			more = append(more, other)
@@ -114,12 +116,15 @@ func (a *Auditor) Unchecked(paths, seen []string) (empty []*Report) {
 	for _, p := range paths {
 		st, err := os.Stat(a.Loader.Host(p))
 		dir := abs(p)
-		if err != nil || !st.IsDir() || slices.ContainsFunc(seen, func(q string) bool { return explain.IsBelow(abs(q), dir) }) {
+		if err != nil || !st.IsDir() || slices.ContainsFunc(seen,
+			func(q string) bool { return explain.IsBelow(abs(q), dir) }) {
 			continue
 		}
-		nothing := a.Strictly(explain.Conclusion{ID: explain.NothingChecked, Message: "nothing was checked: there is no ELF file below it",
-			Remedy: remedy.Do("name the directory that holds the programs and libraries")})
-		empty = append(empty, &Report{Path: p, Outcome: Empty, Reason: "no ELF file", Findings: []explain.Conclusion{nothing}})
+		nothing := a.Strictly(explain.Conclusion{ID: explain.NothingChecked,
+			Message: "nothing was checked: there is no ELF file below it",
+			Remedy:  remedy.Do("name the directory that holds the programs and libraries")})
+		empty = append(empty, &Report{Path: p, Outcome: Empty, Reason: "no ELF file",
+			Findings: []explain.Conclusion{nothing}})
 	}
 	return empty
 }

@@ -27,7 +27,8 @@ func Groups(reports []*Report) []*Group {
 	known := map[string]*Group{}
 	for _, r := range reports {
 		for _, f := range r.Findings {
-			key := fmt.Sprintf("%s\x00%s\x00%v\x00%v\x00%s", f.Severity, f.ID, f.Accepted, f.Command == nil, strings.ReplaceAll(f.Message, r.Path, "\x00"))
+			key := fmt.Sprintf("%s\x00%s\x00%v\x00%v\x00%s", f.Severity, f.ID, f.Accepted, f.Command == nil,
+				strings.ReplaceAll(f.Message, r.Path, "\x00"))
 			g := known[key]
 			if g == nil {
 				g = &Group{Finding: f}
@@ -73,7 +74,8 @@ func (g *Group) Fix() remedy.Remedy {
 			all = append(all, c[n-1])
 		}
 	}
-	if tool := strings.Join(all[:n-1], " "); len(named) > namedFiles && (tool == "stubReplace" || tool == "runpath normalize") {
+	if tool := strings.Join(all[:n-1], " "); len(named) > namedFiles &&
+		(tool == "stubReplace" || tool == "runpath normalize") {
 		if dir := remedy.Common(all[n-1:]); dir != "/" && dir != "." {
 			all = append(all[:n-1], dir)
 		}

@@ -52,8 +52,10 @@ type opener struct {
 
 func newKnowledge() *knowledge {
 	return &knowledge{
-		starts: map[string][]process.Start{}, met: map[[2]string]bool{}, alone: map[[2]string]bool{}, held: map[[2]string]bool{},
-		provides: map[string][]string{}, examined: map[string]bool{}, loaders: map[asked]opener{}, opens: map[asked][]string{},
+		starts: map[string][]process.Start{}, met: map[[2]string]bool{}, alone: map[[2]string]bool{},
+		held:     map[[2]string]bool{},
+		provides: map[string][]string{}, examined: map[string]bool{}, loaders: map[asked]opener{},
+		opens: map[asked][]string{},
 	}
 }
 
@@ -110,22 +112,24 @@ func (c *knowledge) objects(who opener, of *explain.Case) {
 				c.alone[request] = true
 			}
 			name := askedBy(of.Load, u.Name)
-			if by, known := c.loaders[name]; !known || who.program && !by.program || who.program == by.program && who.path < by.path {
+			if by, known := c.loaders[name]; !known || who.program && !by.program ||
+				who.program == by.program && who.path < by.path {
 				c.loaders[name] = who
 			}
 		}
 	}
 }
 
-// excused reports whether a start that exists has what a library by itself does not find: the process of a program that it is in
-// or, where it is in none, a library that loads it and that somebody may open. What a program lacks, it lacks.
+// excused reports whether a start that exists has what a library by itself does not find: the process of a program that
+// it is in or, where it is in none, a library that loads it and that somebody may open. What a program lacks, it lacks.
 func (c *knowledge) excused(s *explain.Case, f *explain.Conclusion) bool {
 	if s.Program || f.By == nil || f.By.File == nil {
 		return false
 	}
 	request := s.Request(f.By, f.Library)
 	// A library that finds a stub by itself finds it: only a program's process settles that.
-	return c.met[request] || f.Verdict == nil && f.ID != explain.StubLoaded && c.alone[request] && !c.held[s.Request(f.By, "")]
+	return c.met[request] || f.Verdict == nil && f.ID != explain.StubLoaded && c.alone[request] &&
+		!c.held[s.Request(f.By, "")]
 }
 
 // finds reports whether an object finds a name in the process of a program that opens the file of a case.
@@ -137,7 +141,9 @@ func (u *Audit) finds(program string, s *explain.Case, by *loader.Object, name s
 	state.OpenAll(state.Likely(false), func(string) bool { return false })
 	state.Open(u.a.Loader.Absolute(s.Main.Path), state.Main, loader.DlopenAsked, "")
 	return slices.ContainsFunc(state.WithFailed(), func(o *loader.Object) bool {
-		return o.File == by.File && slices.ContainsFunc(o.Uses, func(use loader.Use) bool { return use.Name == name && use.To.Found() && use.To.Err == "" })
+		return o.File == by.File && slices.ContainsFunc(o.Uses, func(use loader.Use) bool {
+			return use.Name == name && use.To.Found() && use.To.Err == ""
+		})
 	})
 }
 
@@ -149,8 +155,10 @@ func (u *Audit) before(name string, object *loader.Object, of *explain.Case) (wh
 	if ok && by.program && u.finds(by.path, of, object, name) {
 		return fmt.Sprintf("; it works where it was loaded before, as %s does", by.path), explain.Note
 	}
-	if others := slices.DeleteFunc(slices.Clone(c.opens[askedBy(load, name)]), func(p string) bool { return p == file.Path }); len(others) > 0 {
-		return fmt.Sprintf("; it works where it was loaded before, as %s may do, which has that name among its strings", others[0]), explain.Note
+	if others := slices.DeleteFunc(slices.Clone(c.opens[askedBy(load, name)]),
+		func(p string) bool { return p == file.Path }); len(others) > 0 {
+		return fmt.Sprintf("; it works where it was loaded before, as %s may do, which has that name among its strings",
+			others[0]), explain.Note
 	}
 	// What the file itself loads is not there before it.
 	if ok && !by.program && !slices.ContainsFunc(load.Objects, func(o *loader.Object) bool { return o.File == by.file }) {

@@ -104,7 +104,8 @@ func (s *Summary) Bad() bool { return s.Errors > 0 || s.Failed > 0 }
 // Line is what ends a check: "2 files checked, 1 skipped: 0 errors, 3 warnings, 1 note (-v)".
 // verbose says that the notes are shown.
 func (s *Summary) Line(verbose bool) string {
-	line := fmt.Sprintf("%s checked, %d skipped: %s, %s", remedy.Count(s.Checked, "file"), s.Skipped, remedy.Count(s.Errors, "error"), remedy.Count(s.Warnings, "warning"))
+	line := fmt.Sprintf("%s checked, %d skipped: %s, %s", remedy.Count(s.Checked, "file"), s.Skipped,
+		remedy.Count(s.Errors, "error"), remedy.Count(s.Warnings, "warning"))
 	if s.Notes > 0 {
 		line += ", " + remedy.Count(s.Notes, "note")
 		if !verbose {

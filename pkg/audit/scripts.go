@@ -24,7 +24,8 @@ func (a *Auditor) Script(p, text string, lang scripts.Language) *Report {
 			f.Message = fmt.Sprintf("line %d runs ldconfig -p, which does not list the driver link: %s", place.Line, place.Text)
 			f.Remedy = remedy.Do("look for the library in the driver link; runpath scripts leaves this to the package")
 		default:
-			f.Message = fmt.Sprintf("line %d opens %s by name, with the interpreter's run path: %s", place.Line, place.Library, place.Text)
+			f.Message = fmt.Sprintf("line %d opens %s by name, with the interpreter's run path: %s", place.Line,
+				place.Library, place.Text)
 			f.Remedy = remedy.Do("open it by its path below the driver link; runpath scripts leaves this to the package")
 		}
 		if place.Replace != "" {

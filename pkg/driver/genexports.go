@@ -1,8 +1,8 @@
 //go:build ignore
 
-// Genexports prints the names of the CUDA driver API: the functions among the dynamic symbols of the files that are named,
-// each a toolkit's stub (lib64/stubs/libcuda.so), a driver's libcuda.so.1 or a list of names like the one that is printed. A
-// name that a release has dropped is still the driver's. The debugger's interface, cudbg, is left out.
+// Genexports prints the names of the CUDA driver API: the functions among the dynamic symbols of the files that are
+// named, each a toolkit's stub (lib64/stubs/libcuda.so), a driver's libcuda.so.1 or a list of names like the one that
+// is printed. A name that a release has dropped is still the driver's. The debugger's interface, cudbg, is left out.
 //
 //	go run genexports.go exports.txt /usr/local/cuda/lib64/stubs/libcuda.so >new && mv new exports.txt
 package main

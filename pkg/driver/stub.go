@@ -6,11 +6,13 @@ import (
 )
 
 // AnswersAsStub reports whether the code of a function of libcuda.so.1, as it is called, does nothing but return
-// CUDA_ERROR_STUB_LIBRARY, 34: so every function of the toolkit's stub does, and none of a driver. code is its beginning.
+// CUDA_ERROR_STUB_LIBRARY, 34: so every function of the toolkit's stub does, and none of a driver. code is its
+// beginning.
 func AnswersAsStub(m elf.Machine, code []byte) bool {
 	switch m {
 	case elf.EM_X86_64, elf.EM_386:
-		for _, begins := range []string{"\xf3\x0f\x1e\xfa", "\xf3\x0f\x1e\xfb", "\x55", "\x48\x89\xe5", "\x89\xe5"} { // endbr, a frame
+		// endbr, a frame
+		for _, begins := range []string{"\xf3\x0f\x1e\xfa", "\xf3\x0f\x1e\xfb", "\x55", "\x48\x89\xe5", "\x89\xe5"} {
 			code = bytes.TrimPrefix(code, []byte(begins))
 		}
 		code, ok := bytes.CutPrefix(code, []byte("\xb8\x22\x00\x00\x00")) // mov $34, %eax

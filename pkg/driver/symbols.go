@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// exports are the names of the CUDA driver API, a line each: those of the stubs of CUDA 12.5 and 13.0 and of the drivers 555
-// and 580. There is no prefix that they alone have: cuFileRead is another library's.
+// exports are the names of the CUDA driver API, a line each: those of the stubs of CUDA 12.5 and 13.0 and of the
+// drivers 555 and 580. There is no prefix that they alone have: cuFileRead is another library's.
 //
 //go:embed exports.txt
 var exports string
@@ -20,8 +20,9 @@ var driverAPI = sync.OnceValue(func() map[string]bool {
 	return names
 })
 
-// prefixes are what the names of a library's functions begin with, before a capital letter: the longer before the shorter.
-// Those of the toolkit were compared with the symbols of CUDA 12.5's stubs; the others are the API references'.
+// prefixes are what the names of a library's functions begin with, before a capital letter: the longer before the
+// shorter. Those of the toolkit were compared with the symbols of CUDA 12.5's stubs; the others are the API
+// references'.
 var prefixes = []struct{ prefix, library string }{
 	{"nvml", "libnvidia-ml.so.1"},
 	{"cuvid", "libnvcuvid.so.1"},
@@ -59,8 +60,8 @@ var prefixes = []struct{ prefix, library string }{
 	{"nvvm", "libnvvm.so"},
 }
 
-// SymbolOwner returns the library that defines a function by its name, where that is the driver's or the toolkit's: a soname of
-// the driver's, or a name of the toolkit's up to ".so". ok is false for all other names.
+// SymbolOwner returns the library that defines a function by its name, where that is the driver's or the toolkit's: a
+// soname of the driver's, or a name of the toolkit's up to ".so". ok is false for all other names.
 func SymbolOwner(symbol string) (library string, ok bool) {
 	if driverAPI()[symbol] {
 		return LibCUDA, true

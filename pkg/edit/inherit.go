@@ -18,8 +18,8 @@ import (
 )
 
 // A library inherits the DT_RPATH of those that loaded it, and nothing inherits a DT_RUNPATH; what has a DT_RUNPATH
-// itself inherits neither (elf/dl-load.c of glibc). So a file that gets a DT_RUNPATH may lose what it found by another's
-// DT_RPATH, and one whose DT_RPATH becomes a DT_RUNPATH takes it from others, also outside the tree.
+// itself inherits neither (elf/dl-load.c of glibc). So a file that gets a DT_RUNPATH may lose what it found by
+// another's DT_RPATH, and one whose DT_RPATH becomes a DT_RUNPATH takes it from others, also outside the tree.
 
 // Move is what an edit does, or would do, to the run path of the file at a path.
 type Move struct {
@@ -59,12 +59,12 @@ func (l Loss) String() string {
 	return fmt.Sprintf("%s, which %s needs", l.Name, l.By)
 }
 
-// Inherits returns what a file of a walk, by its path there, finds by a DT_RPATH that it inherits or hands on, and would
-// not find with a DT_RUNPATH; nil for nothing.
+// Inherits returns what a file of a walk, by its path there, finds by a DT_RPATH that it inherits or hands on, and
+// would not find with a DT_RUNPATH; nil for nothing.
 type Inherits func(path string) (*Loss, error)
 
-// InheritsAmong returns such a function for the files of a walk; would says what is to become of one of them. Nothing is
-// read before it is asked, and then little of each file unless one has a DT_RPATH.
+// InheritsAmong returns such a function for the files of a walk; would says what is to become of one of them. Nothing
+// is read before it is asked, and then little of each file unless one has a DT_RPATH.
 func InheritsAmong(walk func(look func(*tree.File)) error, would func(*tree.File) (Move, bool)) Inherits {
 	keep := sync.OnceValues(func() (map[string]Loss, error) {
 		var found atomic.Bool
@@ -214,7 +214,8 @@ func newInheritance(l *loader.Loader, moves []Move) *inheritance {
 		if load, err := before.Load(p); err == nil && !load.Static {
 			if load.Program && n.moves[p].From.Tag == elf.DT_RPATH {
 				programs = append(programs, p)
-			} else if !load.Program && slices.ContainsFunc(load.Missing(), func(o *loader.Object) bool { return !driver.Provides(o.Name) }) {
+			} else if !load.Program && slices.ContainsFunc(load.Missing(),
+				func(o *loader.Object) bool { return !driver.Provides(o.Name) }) {
 				alone = append(alone, p)
 			}
 		}
@@ -295,8 +296,10 @@ func (s *start) ask(l *loader.Loader, search bool) map[[2]string]string {
 			}
 			found[key] = u.To.File.Path
 			// One that lacks a version is found in vain.
-			if list := u.To.List; search && !u.Again && u.To.Rule == loader.ByRPath && list != nil && list != o && len(u.To.File.Lacks(o.File, u.Name)) == 0 {
-				s.asks = append(s.asks, ask{Loss{u.Name, o.Path, u.Cause == loader.DlopenString}, u.To.File.Path, o.File.Path, list.File.Path})
+			if list := u.To.List; search && !u.Again && u.To.Rule == loader.ByRPath && list != nil && list != o &&
+				len(u.To.File.Lacks(o.File, u.Name)) == 0 {
+				s.asks = append(s.asks, ask{Loss{u.Name, o.Path, u.Cause == loader.DlopenString}, u.To.File.Path, o.File.Path,
+					list.File.Path})
 			}
 		}
 	}
@@ -320,7 +323,8 @@ func mayOpen(load *loader.Load, o *loader.Object) (names []string) {
 		return nil
 	}
 	for _, lit := range o.File.Literals() {
-		if lit.Exact && lit.Path == "" && slices.ContainsFunc(dirs, func(dir string) bool { return load.Holds(dir, lit.Name) }) {
+		if lit.Exact && lit.Path == "" && slices.ContainsFunc(dirs,
+			func(dir string) bool { return load.Holds(dir, lit.Name) }) {
 			names = append(names, lit.Name)
 		}
 	}

@@ -51,7 +51,9 @@ type PartsResult struct {
 // File edits one file.
 func (p *Parts) File(f *tree.File) *PartsResult {
 	r := &PartsResult{}
-	r.Result = File(f, p.Options, func(im *elfimage.Image) (*elfedit.Change, string, error) { return r.decide(p, f.Path, im) })
+	r.Result = File(f, p.Options, func(im *elfimage.Image) (*elfedit.Change, string, error) {
+		return r.decide(p, f.Path, im)
+	})
 	switch r.Action {
 	case Unchanged, Skipped:
 		r.Changes = nil
@@ -120,7 +122,8 @@ func (p *Parts) headerOnly() bool {
 
 // change returns what is to change in one file, and notes it in the report.
 // inapplicable says why a part has no place in this kind of file.
-func (r *PartsResult) change(p *Parts, path string, im *elfimage.Image) (c elfedit.Change, inapplicable string, err error) {
+func (r *PartsResult) change(p *Parts, path string, im *elfimage.Image) (c elfedit.Change, inapplicable string,
+	err error) {
 	note := func(part string, before, after any) {
 		r.Changes = append(r.Changes, PartChange{part, before, after})
 	}
@@ -223,15 +226,19 @@ func (r *PartsResult) orphans(im *elfimage.Image, before, after []string, rename
 	}
 	var told []string
 	for _, v := range versions {
-		if renamed[v.Library] == "" && slices.Contains(before, v.Library) && !slices.Contains(after, v.Library) && !slices.Contains(told, v.Library) {
+		if renamed[v.Library] == "" && slices.Contains(before, v.Library) && !slices.Contains(after, v.Library) &&
+			!slices.Contains(told, v.Library) {
 			told = append(told, v.Library)
-			r.Notes = append(r.Notes, fmt.Sprintf("needs version %s of %s, which is no longer among its needed libraries: the loader stops there unless another library brings it", v.Name, v.Library))
+			r.Notes = append(r.Notes, fmt.Sprintf(
+				"needs version %s of %s, which is no longer among its needed libraries: the loader stops there unless another "+
+					"library brings it", v.Name, v.Library))
 		}
 	}
 	return nil
 }
 
-func (r *PartsResult) runPath(p *Parts, path string, im *elfimage.Image, c *elfedit.Change, note func(string, any, any)) error {
+func (r *PartsResult) runPath(p *Parts, path string, im *elfimage.Image, c *elfedit.Change,
+	note func(string, any, any)) error {
 	before, err := stateOf(im)
 	if err != nil {
 		return err

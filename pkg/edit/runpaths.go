@@ -59,7 +59,8 @@ type RunPathResult struct {
 	Stubs    []string // stub directories, expanded; only with Offer
 	// KeptRPath is why it has a DT_RPATH; nil where nothing is known to need that.
 	KeptRPath *Loss
-	// Calls are the driver's functions that it refers to without needing any of the driver's libraries; only with WhenNeeds.
+	// Calls are the driver's functions that it refers to without needing any of the driver's libraries; only with
+	// WhenNeeds.
 	Calls []string
 	// Opens are the libraries for which Opened has added OpenDirs.
 	Opens, OpenDirs []string
@@ -86,8 +87,8 @@ func (p *RunPaths) File(f *tree.File) *RunPathResult {
 	return r
 }
 
-// Would returns what File would do to the run path of a file, whatever that inherits; ok is false where it has no place for
-// one, or cannot be read.
+// Would returns what File would do to the run path of a file, whatever that inherits; ok is false where it has no place
+// for one, or cannot be read.
 func (p *RunPaths) Would(f *tree.File) (Move, bool) {
 	asked := *p
 	asked.Inherits = nil
@@ -120,7 +121,8 @@ func stateOf(im *elfimage.Image) (State, error) {
 // runPathChange returns the change that gives a file a run path, or nil where it has that:
 // an empty list and no tag are the same to the loader. shadowed is the DT_RPATH that is lost,
 // where the file has one beside its DT_RUNPATH. kept is why it is a DT_RPATH although that was not asked for.
-func runPathChange(im *elfimage.Image, path string, after runpath.List, rpath bool, inherits Inherits) (c *elfedit.RunPath, shadowed *string, kept *Loss, err error) {
+func runPathChange(im *elfimage.Image, path string, after runpath.List, rpath bool,
+	inherits Inherits) (c *elfedit.RunPath, shadowed *string, kept *Loss, err error) {
 	tag, list, err := im.RunPath()
 	if err != nil {
 		return nil, nil, nil, err
@@ -203,8 +205,10 @@ func (d *runPathDecision) decide(im *elfimage.Image) (*elfedit.Change, string, e
 		}
 		d.Notes = notes
 		// The tag changes where something asks for it: a DT_RPATH is inherited, a DT_RUNPATH is not.
-		keep := before.Tag == elf.DT_RPATH && d.Rewrite == nil && (d.Maps == 0 || !d.ForceRunPath && slices.Equal(after, before.List))
-		if change.RunPath, d.Shadowed, d.KeptRPath, err = runPathChange(im, d.path, after, d.ForceRPath || keep, d.Inherits); err != nil {
+		keep := before.Tag == elf.DT_RPATH && d.Rewrite == nil && (d.Maps == 0 ||
+			!d.ForceRunPath && slices.Equal(after, before.List))
+		if change.RunPath, d.Shadowed, d.KeptRPath, err = runPathChange(im, d.path, after, d.ForceRPath || keep,
+			d.Inherits); err != nil {
 			return nil, "", err
 		}
 		if change.RunPath != nil {
@@ -227,7 +231,8 @@ func (p *RunPaths) clears(im *elfimage.Image) bool {
 }
 
 // rewrite returns the run path as it is to be.
-func (d *runPathDecision) rewrite(im *elfimage.Image, before runpath.List, maps runpath.Map) (runpath.List, runpath.Notes, error) {
+func (d *runPathDecision) rewrite(im *elfimage.Image, before runpath.List, maps runpath.Map) (runpath.List,
+	runpath.Notes, error) {
 	if d.Shrink != nil {
 		return d.Normal.Shrink(im, d.path, before, d.Shrink, d.Temporary)
 	}

@@ -96,7 +96,8 @@ func (c Change) normal() (Change, error) {
 		}
 		for _, s := range c.Needed.Renamed {
 			if len(s) >= maxPath {
-				return c, fmt.Errorf("a needed library's name of %d bytes: no file has one of more than %d (PATH_MAX)", len(s), maxPath-1)
+				return c, fmt.Errorf("a needed library's name of %d bytes: no file has one of more than %d (PATH_MAX)",
+					len(s), maxPath-1)
 			}
 		}
 	}

@@ -118,7 +118,8 @@ func (e *Edit) perform(w Writer, wr write) error {
 	}
 	buf := make([]byte, min(wr.n, 1<<20))
 	for done := uint64(0); done < wr.n; {
-		if data := e.im.NextData(wr.from+done) - wr.from; data > done { // a hole stays one: what is copied goes after the end of the file
+		// a hole stays one: what is copied goes after the end of the file
+		if data := e.im.NextData(wr.from+done) - wr.from; data > done {
 			done = min(data, wr.n)
 			if done == wr.n {
 				return w.Truncate(int64(wr.off + wr.n))
@@ -200,7 +201,8 @@ func (im *image) planWhole(c Change) (*Edit, error) {
 	defer func() {
 		im.all, im.scratch = nil, nil
 		s.goal, s.layout = goal{}, layout{}
-		s.dynamic, s.blocks, s.indices, s.offsets, s.moves = s.dynamic[:0], s.blocks[:0], s.indices[:0], s.offsets[:0], s.moves[:0]
+		s.dynamic, s.blocks, s.indices, s.offsets, s.moves = s.dynamic[:0], s.blocks[:0], s.indices[:0],
+			s.offsets[:0], s.moves[:0]
 		scratches.Put(s)
 	}()
 	g, err := im.newGoal(c)

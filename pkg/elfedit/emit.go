@@ -45,7 +45,8 @@ func (p *planner) emit(l *layout) (*Edit, error) {
 	for i, s := range dead {
 		scrubs[i] = write{off: s.off, data: zero(s.size)}
 	}
-	alone := len(firstNote)+len(l.fresh)+len(l.live)+len(l.switches)+len(lastNote)+len(l.quiet)+len(scrubs) == 0 && p.im.Phoff == p.im.EhdrSize() && samePage(0, p.im.tableEnd()+p.im.PhdrSize())
+	alone := len(firstNote)+len(l.fresh)+len(l.live)+len(l.switches)+len(lastNote)+len(l.quiet)+len(scrubs) == 0 &&
+		p.im.Phoff == p.im.EhdrSize() && samePage(0, p.im.tableEnd()+p.im.PhdrSize())
 	h, err := p.headers(l, alone)
 	if err != nil {
 		return nil, err
@@ -63,7 +64,8 @@ func (p *planner) emit(l *layout) (*Edit, error) {
 		early, down = p.flag(l, p.im.Progs, true), p.flag(l, l.progs, false)
 	}
 	e.prepared = len(early) + len(l.fresh)
-	e.writes = slices.Concat(early, l.fresh, late, firstNote, h.first, h.cover, l.live, l.switches, h.then, lastNote, l.quiet, scrubs, h.cut,
+	e.writes = slices.Concat(early, l.fresh, late, firstNote, h.first, h.cover, l.live, l.switches, h.then, lastNote,
+		l.quiet, scrubs, h.cut,
 		clean, down)
 	for _, b := range l.moved {
 		for _, i := range b.sections {
@@ -104,8 +106,9 @@ func (p *planner) header(progs []elfimage.Prog, shoff uint64, sections int) ([]w
 	return []write{{off: im.Phoff, data: table}, {data: ehdr}}, nil
 }
 
-// lendsLast lets a program header that the loader can do without be the last one where the ELF header is not the neighbour
-// of the table, as BOLT leaves it: between the two writes the loader sees the new table without its last entry.
+// lendsLast lets a program header that the loader can do without be the last one where the ELF header is not the
+// neighbour of the table, as BOLT leaves it: between the two writes the loader sees the new table without its last
+// entry.
 func (p *planner) lendsLast(l *layout) error {
 	im := p.im
 	if im.Phoff == im.EhdrSize() || len(l.progs) == len(im.Progs) {

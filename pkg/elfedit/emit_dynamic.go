@@ -16,7 +16,8 @@ func (im *image) encodeEntries(b []byte, entries []elfimage.Dyn) {
 }
 
 // switchDynamic gives a layout the entries that the dynamic section has afterwards, and where that stays the write that
-// switches it, if anything changes. It is false where what changes crosses a page and can be torn by a kill: it has to move.
+// switches it, if anything changes. It is false where what changes crosses a page and can be torn by a kill: it has to
+// move.
 func (p *planner) switchDynamic(l *layout) bool {
 	im := p.im
 	l.entries = p.entries(l)

@@ -117,7 +117,8 @@ func (p *planner) coverNew(l *layout) (shoff uint64, n int) {
 // end the file.
 func (p *planner) coversOld(l *layout) (covers []elfimage.Section) {
 	im := p.im
-	if l.dynamic != nil || l.relocated == nil || len(l.sections) == 0 || im.imageEnd() < im.size || len(l.sections)+2*len(l.moved)+2 >= int(elf.SHN_LORESERVE) {
+	if l.dynamic != nil || l.relocated == nil || len(l.sections) == 0 || im.imageEnd() < im.size ||
+		len(l.sections)+2*len(l.moved)+2 >= int(elf.SHN_LORESERVE) {
 		return nil
 	}
 	add := func(off, addr, size uint64) {
@@ -152,10 +153,12 @@ func coverOf(off, addr, size uint64) elfimage.Section {
 
 // isCover reports whether a section is one of coverOf's.
 func isCover(s *elfimage.Section) bool {
-	return s.Type == elf.SHT_PROGBITS && s.Flags == elf.SHF_ALLOC && s.Addralign == 1 && s.Link == 0 && s.Info == 0 && s.Entsize == 0
+	return s.Type == elf.SHT_PROGBITS && s.Flags == elf.SHF_ALLOC && s.Addralign == 1 && s.Link == 0 && s.Info == 0 &&
+		s.Entsize == 0
 }
 
-// changedSections returns the first and the last section header that changes, or is the one with an index; -1: there is none.
+// changedSections returns the first and the last section header that changes, or is the one with an index; -1: there is
+// none.
 func (p *planner) changedSections(l *layout, also int) (first, last int) {
 	first, last = -1, -1
 	for i := range min(len(l.sections), len(p.im.Sections)) {

@@ -8,8 +8,8 @@ import (
 	"cuda-runpath/pkg/elfimage"
 )
 
-// scrubs returns where the retired strings are in the table of a layout, but for bytes that another string shares: the linker stores a
-// string that is the tail of another only once (patchelf 162).
+// scrubs returns where the retired strings are in the table of a layout, but for bytes that another string shares: the
+// linker stores a string that is the tail of another only once (patchelf 162).
 func (p *planner) scrubs(l *layout) ([]span, error) {
 	dead, err := p.unshared(p.goal.retired)
 	for i := range dead {
@@ -18,7 +18,8 @@ func (p *planner) scrubs(l *layout) ([]span, error) {
 	return dead, err
 }
 
-// joined returns ranges in order of offset, as one those that a segment has without anything between: they become zeros at once.
+// joined returns ranges in order of offset, as one those that a segment has without anything between: they become zeros
+// at once.
 func (l *layout) joined(dead []span) []span {
 	slices.SortFunc(dead, func(a, b span) int { return cmp.Compare(a.off, b.off) })
 	out := dead[:0]

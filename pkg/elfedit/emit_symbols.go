@@ -37,7 +37,8 @@ func (p *planner) symbolWrites(moved []block, strtab uint64) ([]write, error) {
 			continue
 		}
 		if s.Size > im.size || s.Off > im.size-s.Size {
-			return nil, elfimage.Malformed(im.Shoff+uint64(i)*im.ShdrSize(), "symbol table of %d bytes at %#x is outside the file", s.Size, s.Off)
+			return nil, elfimage.Malformed(im.Shoff+uint64(i)*im.ShdrSize(),
+				"symbol table of %d bytes at %#x is outside the file", s.Size, s.Off)
 		}
 		err := im.EachPiece(s.Off, s.Size/size, size, func(off uint64, b []byte) {
 			for ; len(b) > 0; off, b = off+size, b[size:] {
@@ -47,7 +48,8 @@ func (p *planner) symbolWrites(moved []block, strtab uint64) ([]write, error) {
 				case shndx < elf.SHN_LORESERVE && int(shndx) < len(moves):
 					// gold lets _edata name a section that it is not in. The header of the string table's can be
 					// ahead of .dynamic, where an edit was killed between the two.
-					if named := &im.Sections[shndx]; inside(value, named.Addr, named.Size) || int(shndx) == table && inside(value, im.StrAddr, im.StrSize) {
+					if named := &im.Sections[shndx]; inside(value, named.Addr, named.Size) ||
+						int(shndx) == table && inside(value, im.StrAddr, im.StrSize) {
 						by = moves[shndx].addr
 					}
 				case dynamic != nil && shndx == elf.SHN_ABS && value == dynamic.addr:

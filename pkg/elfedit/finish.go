@@ -153,7 +153,8 @@ func (f *finisher) plan() (*Edit, error) {
 
 // osabi returns the OS ABI that the file gets back, nil for the one that it has: one of the two that loaders take.
 func (f *finisher) osabi() *byte {
-	if was := elf.OSABI(f.r.osabi); f.fresh && was != f.im.OSABI && (was == elf.ELFOSABI_NONE || was == elf.ELFOSABI_LINUX) {
+	if was := elf.OSABI(f.r.osabi); f.fresh && was != f.im.OSABI &&
+		(was == elf.ELFOSABI_NONE || was == elf.ELFOSABI_LINUX) {
 		b := byte(was)
 		return &b
 	}
@@ -247,7 +248,8 @@ func (f *finisher) headers(e *Edit, progs []elfimage.Prog) error {
 		f.writes = append(f.writes, w)
 	}
 	view.Shoff, f.shoff = l.shoff, l.shoff
-	if l.shoff == im.Shoff && len(view.Sections) == len(im.Sections) && slices.Equal(progs, im.Progs) && p.goal.osabi == nil {
+	if l.shoff == im.Shoff && len(view.Sections) == len(im.Sections) && slices.Equal(progs, im.Progs) &&
+		p.goal.osabi == nil {
 		return nil
 	}
 	w, err := p.header(progs, l.shoff, len(view.Sections))
@@ -298,7 +300,8 @@ func (f *finisher) progs() error {
 		return err
 	}
 	for _, q := range progs {
-		if _, moves := movableProg(q.Type); (moves || q.Type == elf.PT_GNU_RELRO || q.Type == elf.PT_GNU_EH_FRAME) && q.Filesz > 0 && !followsSegment(q, progs) {
+		if _, moves := movableProg(q.Type); (moves || q.Type == elf.PT_GNU_RELRO || q.Type == elf.PT_GNU_EH_FRAME) &&
+			q.Filesz > 0 && !followsSegment(q, progs) {
 			return fmt.Errorf("%v would not be mapped", q.Type)
 		}
 	}
@@ -309,7 +312,8 @@ func (f *finisher) progs() error {
 	return nil
 }
 
-// kept makes sure that no program header of now is lost or is another one, but for those of what moves and of what is new.
+// kept makes sure that no program header of now is lost or is another one, but for those of what moves and of what is
+// new.
 func (f *finisher) kept(progs []elfimage.Prog) error {
 	im, r, seg := f.im, f.r, &f.im.Progs[f.seg]
 	for i, q := range im.Progs {
@@ -330,7 +334,8 @@ func (f *finisher) kept(progs []elfimage.Prog) error {
 				return !f.fresh && q.Vaddr-m.addr < m.size && p.Vaddr-m.newAddr < m.newSize
 			})
 		}
-		isNew := f.fresh && (i == f.seg && r.was == 0 || q.HasBytes() && q.Vaddr-seg.Vaddr < seg.Memsz && q.Vaddr-seg.Vaddr >= r.was)
+		isNew := f.fresh && (i == f.seg && r.was == 0 || q.HasBytes() && q.Vaddr-seg.Vaddr < seg.Memsz &&
+			q.Vaddr-seg.Vaddr >= r.was)
 		if q.Type != elf.PT_NULL && i != im.expendable() && !isNew && !slices.ContainsFunc(progs, same) {
 			return fmt.Errorf("%v would be lost", q.Type)
 		}
@@ -376,7 +381,8 @@ func (f *finisher) prog(ref progRef) (q elfimage.Prog, err error) {
 func (f *finisher) unused(addr, n uint64) error {
 	im, within := f.im, func(a uint64) bool { return a-addr < n }
 	for _, d := range im.Dynamic {
-		if (isPointer(d.Tag) && d.Tag != elf.DT_STRSZ || d.Tag == elf.DT_INIT || d.Tag == elf.DT_FINI || d.Tag == elf.DT_PLTGOT) && within(d.Val) {
+		if (isPointer(d.Tag) && d.Tag != elf.DT_STRSZ || d.Tag == elf.DT_INIT || d.Tag == elf.DT_FINI ||
+			d.Tag == elf.DT_PLTGOT) && within(d.Val) {
 			return fmt.Errorf("%v points to what is new", d.Tag)
 		}
 	}
@@ -415,7 +421,9 @@ func (f *finisher) sections() error {
 	sections, q := slices.Clone(im.Sections), &im.Progs[f.seg]
 	for i := range sections { // of a note that goes a hole stays
 		s := &sections[i]
-		gone := slices.ContainsFunc(f.view.Progs, func(q elfimage.Prog) bool { return q.Type == elf.PT_NOTE && q.Vaddr == s.Addr })
+		gone := slices.ContainsFunc(f.view.Progs, func(q elfimage.Prog) bool {
+			return q.Type == elf.PT_NOTE && q.Vaddr == s.Addr
+		})
 		if s.Type == elf.SHT_NOTE && !gone && im.sectionNamed(i, cacheSection) {
 			s.Type, s.NameOff = elf.SHT_PROGBITS, s.NameOff+uint32(len(cacheSection)-len(cacheName))
 		}
@@ -459,7 +467,8 @@ func (f *finisher) sections() error {
 		s := &sections[i]
 		old := slices.ContainsFunc(r.moved, func(m moved) bool { return s.Addr >= m.addr && s.Addr+s.Size <= m.addr+m.size })
 		cover := isCover(s) && im.SectionName(i) == "" && (old || s.Addr >= q.Vaddr && s.Addr+s.Size <= q.Vaddr+q.Memsz)
-		if !cover && !(f.fresh && s.HasBytes() && s.Flags&elf.SHF_ALLOC != 0 && s.Addr >= q.Vaddr+r.was && s.Addr < q.Vaddr+q.Memsz) {
+		if !cover && !(f.fresh && s.HasBytes() && s.Flags&elf.SHF_ALLOC != 0 && s.Addr >= q.Vaddr+r.was &&
+			s.Addr < q.Vaddr+q.Memsz) {
 			continue
 		}
 		if i == len(sections)-1 {
@@ -472,7 +481,8 @@ func (f *finisher) sections() error {
 	loaded := func(all []elfimage.Section) (out []elfimage.Section) {
 		return slices.DeleteFunc(slices.Clone(all), func(s elfimage.Section) bool { return s.Flags&elf.SHF_ALLOC == 0 })
 	}
-	if _, all := read(r.shoff, r.shnum); f.fresh && len(all) == len(sections) && slices.Equal(loaded(all), loaded(sections)) {
+	if _, all := read(r.shoff, r.shnum); f.fresh && len(all) == len(sections) &&
+		slices.Equal(loaded(all), loaded(sections)) {
 		f.view.Sections, f.shoff = all, r.shoff // nobody has been at those of before
 	}
 	return nil
@@ -490,7 +500,8 @@ func (f *finisher) note() (c Change, writes []write, err error) {
 	}
 	none := ""
 	c.ResolutionNote = &none
-	if off, ok := im.FileOffset(want.addr, want.size); ok && off == now.Off && want.size == now.Size && want.size > noteHead {
+	if off, ok := im.FileOffset(want.addr, want.size); ok && off == now.Off && want.size == now.Size &&
+		want.size > noteHead {
 		sum, err := im.sum(off+noteHead, want.size-noteHead)
 		if err == nil && sum == want.sum {
 			word := make([]byte, 4)
@@ -515,7 +526,8 @@ func (f *finisher) scrub(d deadSpan) error {
 		return nil
 	}
 	view := f.view
-	for _, head := range []span{{0, view.EhdrSize()}, {view.Phoff, uint64(len(view.Progs)) * view.PhdrSize()}, {f.shoff, uint64(len(view.Sections)) * view.ShdrSize()}} {
+	for _, head := range []span{{0, view.EhdrSize()}, {view.Phoff, uint64(len(view.Progs)) * view.PhdrSize()},
+		{f.shoff, uint64(len(view.Sections)) * view.ShdrSize()}} {
 		if off < head.end() && head.off < off+d.size {
 			return errors.New("headers would be removed")
 		}
@@ -546,7 +558,8 @@ func (f *finisher) symbols() error {
 	for _, m := range f.r.moved {
 		b := block{extent: extent{addr: m.addr, size: m.size}, newAddr: m.newAddr}
 		for i := range f.view.Sections {
-			if s := &f.view.Sections[i]; s.HasBytes() && s.Addr >= m.newAddr && s.Addr+s.Size <= m.newAddr+m.newSize && m.addr != m.newAddr {
+			if s := &f.view.Sections[i]; s.HasBytes() && s.Addr >= m.newAddr && s.Addr+s.Size <= m.newAddr+m.newSize &&
+				m.addr != m.newAddr {
 				b.sections = append(b.sections, i)
 			}
 		}
@@ -568,8 +581,8 @@ func (f *finisher) symbols() error {
 	return err
 }
 
-// alone takes the flag away where there is no record that fits. Where the edit left none, strings that nothing refers to
-// are what it was to remove.
+// alone takes the flag away where there is no record that fits. Where the edit left none, strings that nothing refers
+// to are what it was to remove.
 func (f *finisher) alone(scrub bool) (*Edit, error) {
 	im := f.im
 	if err := f.look(); err != nil {
@@ -601,8 +614,8 @@ func (f *finisher) alone(scrub bool) (*Edit, error) {
 	return e, e.verified(f.view, Change{}, f.claims)
 }
 
-// uncover lets sections say of what .dynamic refers to in the segment of the edit what that says, and those that were over all
-// of the segment for the time end before.
+// uncover lets sections say of what .dynamic refers to in the segment of the edit what that says, and those that were
+// over all of the segment for the time end before.
 func (f *finisher) uncover() error {
 	im, q := f.im, &f.im.Progs[f.seg]
 	sections := slices.Clone(im.Sections)
@@ -620,7 +633,8 @@ func (f *finisher) uncover() error {
 		if tag == elf.DT_STRTAB {
 			table, size = i == im.StringSection(), im.StrSize
 		}
-		if !table || !ok || !s.HasBytes() || s.Flags&elf.SHF_ALLOC == 0 || d.Val-q.Vaddr >= q.Memsz && s.Addr-q.Vaddr >= q.Memsz {
+		if !table || !ok || !s.HasBytes() || s.Flags&elf.SHF_ALLOC == 0 ||
+			d.Val-q.Vaddr >= q.Memsz && s.Addr-q.Vaddr >= q.Memsz {
 			continue
 		}
 		if off, ok := im.FileOffset(d.Val, size); ok {
@@ -628,7 +642,8 @@ func (f *finisher) uncover() error {
 		}
 	}
 	for i := range sections { // one that is larger for the time
-		if s := &sections[i]; i != im.StringSection() && s.HasBytes() && s.Flags&elf.SHF_ALLOC != 0 && s.Addr < im.StrAddr && im.StrAddr-s.Addr < s.Size {
+		if s := &sections[i]; i != im.StringSection() && s.HasBytes() && s.Flags&elf.SHF_ALLOC != 0 && s.Addr < im.StrAddr &&
+			im.StrAddr-s.Addr < s.Size {
 			covers = append(covers, i)
 		}
 	}
@@ -649,11 +664,13 @@ func (f *finisher) uncover() error {
 	return nil
 }
 
-// shrink lets the segment end where what is in it does, where a record has been and is cleared: it was the last thing to do.
+// shrink lets the segment end where what is in it does, where a record has been and is cleared: it was the last thing
+// to do.
 func (f *finisher) shrink(q *elfimage.Prog) (done bool, err error) {
 	im, end := f.im, uint64(0)
 	for i := range im.Sections {
-		if s := &im.Sections[i]; s.HasBytes() && s.Flags&elf.SHF_ALLOC != 0 && s.Addr >= q.Vaddr && s.Addr+s.Size <= q.Vaddr+q.Filesz {
+		if s := &im.Sections[i]; s.HasBytes() && s.Flags&elf.SHF_ALLOC != 0 && s.Addr >= q.Vaddr &&
+			s.Addr+s.Size <= q.Vaddr+q.Filesz {
 			end = max(end, s.Addr+s.Size-q.Vaddr)
 		}
 	}
@@ -674,9 +691,12 @@ func (f *finisher) strayNotes() error {
 	im := f.im
 	for i := range im.Sections {
 		s := &im.Sections[i]
-		named := slices.ContainsFunc(im.Progs, func(q elfimage.Prog) bool { return q.Type == elf.PT_NOTE && q.Vaddr == s.Addr })
+		named := slices.ContainsFunc(im.Progs, func(q elfimage.Prog) bool {
+			return q.Type == elf.PT_NOTE && q.Vaddr == s.Addr
+		})
 		whole := s.Type == elf.SHT_NOTE && im.sectionNamed(i, cacheSection)
-		if named || s.Flags != elf.SHF_ALLOC || !s.HasBytes() || s.Size > maxNoteRoom || !whole && !(s.Type == elf.SHT_PROGBITS && im.sectionNamed(i, cacheName)) {
+		if named || s.Flags != elf.SHF_ALLOC || !s.HasBytes() || s.Size > maxNoteRoom ||
+			!whole && !(s.Type == elf.SHT_PROGBITS && im.sectionNamed(i, cacheName)) {
 			continue
 		}
 		if whole {
@@ -693,7 +713,8 @@ func (f *finisher) strayNotes() error {
 	return nil
 }
 
-// shortNote lets the section of a resolution note that has become shorter end where the note does, and that of its room follow.
+// shortNote lets the section of a resolution note that has become shorter end where the note does, and that of its room
+// follow.
 func (f *finisher) shortNote() {
 	im := f.im
 	for i := range im.Sections {
@@ -701,9 +722,12 @@ func (f *finisher) shortNote() {
 		if s.Type != elf.SHT_NOTE || !im.sectionNamed(i, cacheSection) {
 			continue
 		}
-		q := slices.IndexFunc(im.Progs, func(q elfimage.Prog) bool { return q.Type == elf.PT_NOTE && q.Vaddr == s.Addr && q.Off == s.Off })
+		q := slices.IndexFunc(im.Progs, func(q elfimage.Prog) bool {
+			return q.Type == elf.PT_NOTE && q.Vaddr == s.Addr && q.Off == s.Off
+		})
 		room := slices.IndexFunc(f.view.Sections, func(r elfimage.Section) bool {
-			return r.Type == elf.SHT_PROGBITS && r.Flags == elf.SHF_ALLOC && r.Addr == s.Addr+s.Size && im.nameAt(r.NameOff, cacheName)
+			return r.Type == elf.SHT_PROGBITS && r.Flags == elf.SHF_ALLOC && r.Addr == s.Addr+s.Size &&
+				im.nameAt(r.NameOff, cacheName)
 		})
 		if q < 0 || room < 0 || im.Progs[q].Filesz >= s.Size {
 			continue

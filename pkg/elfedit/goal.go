@@ -96,7 +96,8 @@ func (im *image) newGoal(c Change) (*goal, error) {
 	if g.spare = max(0, c.Spare-im.unusedProgs()); g.spare > 0 && im.Phoff != im.EhdrSize() {
 		return nil, cannot("the program header table at offset %#x cannot change together with the ELF header", im.Phoff)
 	}
-	same := !g.changesDynamic(im) && g.spare == 0 && g.interp == nil && g.stack == nil && g.osabi == nil && len(g.renames) == 0 && len(g.unversion) == 0
+	same := !g.changesDynamic(im) && g.spare == 0 && g.interp == nil && g.stack == nil && g.osabi == nil &&
+		len(g.renames) == 0 && len(g.unversion) == 0
 	if !same || c.ResolutionNote != nil {
 		if err := g.note(im, c); err != nil {
 			return nil, err

@@ -21,8 +21,8 @@ type image struct {
 	scratch *scratch // of the plan that is made, or nil
 
 	lookedForRoom bool
-	// 2 + StringSection and 2 + interpSection, 0 before they are asked, which is for each owner of bytes and each symbol: of
-	// 40,000 sections a plan takes 0.05 s, and without 19.
+	// 2 + StringSection and 2 + interpSection, 0 before they are asked, which is for each owner of bytes and each symbol:
+	// of 40,000 sections a plan takes 0.05 s, and without 19.
 	strings, interp int
 }
 
@@ -172,8 +172,8 @@ func isZero(b []byte) bool {
 	return bytes.Equal(b, someZeros[:len(b)])
 }
 
-// What planner and verifier both ask of a file as it was: facts, which know nothing of a plan. The others are isHole, anchorSection and
-// staleEnd, in quirks.go.
+// What planner and verifier both ask of a file as it was: facts, which know nothing of a plan. The others are isHole,
+// anchorSection and staleEnd, in quirks.go.
 
 // tableEnd is the offset after the program headers.
 func (im *image) tableEnd() uint64 { return im.Phoff + uint64(len(im.Progs))*im.PhdrSize() }
@@ -190,7 +190,8 @@ func (im *image) tableEnd() uint64 { return im.Phoff + uint64(len(im.Progs))*im.
 func (im *image) expendable() int {
 	for i := range im.Progs {
 		q := &im.Progs[i]
-		if q.Type == elf.PT_PHDR && (im.Type == elf.ET_EXEC || im.Prog(elf.PT_INTERP) == nil && im.SkipReason() != elfimage.StaticPIE) {
+		if q.Type == elf.PT_PHDR && (im.Type == elf.ET_EXEC || im.Prog(elf.PT_INTERP) == nil &&
+			im.SkipReason() != elfimage.StaticPIE) {
 			return i
 		}
 		if q.Type != elf.PT_GNU_PROPERTY || im.Machine != elf.EM_X86_64 && im.Machine != elf.EM_386 {
@@ -213,7 +214,8 @@ func (im *image) interpSection() int {
 	im.interp = 1
 	old := im.Prog(elf.PT_INTERP)
 	for i := 0; i < len(im.Sections) && old != nil; i++ {
-		if s := &im.Sections[i]; s.Type == elf.SHT_PROGBITS && s.Size > 0 && s.Off >= old.Off && s.Off+s.Size == old.Off+old.Filesz {
+		if s := &im.Sections[i]; s.Type == elf.SHT_PROGBITS && s.Size > 0 && s.Off >= old.Off &&
+			s.Off+s.Size == old.Off+old.Filesz {
 			im.interp = i + 2
 			break
 		}
@@ -280,7 +282,8 @@ func (im *image) resolutionNote() (*elfimage.ResolutionCache, error) {
 // isNoteHole reports whether a section is one of zeros, where a resolution note was or can grow.
 func (im *image) isNoteHole(i int) (bool, error) {
 	s := &im.Sections[i]
-	if s.Type != elf.SHT_PROGBITS || s.Flags != elf.SHF_ALLOC || !s.HasBytes() || s.Size > maxNoteRoom || s.Off > im.size-s.Size || !im.sectionNamed(i, cacheName) {
+	if s.Type != elf.SHT_PROGBITS || s.Flags != elf.SHF_ALLOC || !s.HasBytes() || s.Size > maxNoteRoom ||
+		s.Off > im.size-s.Size || !im.sectionNamed(i, cacheName) {
 		return false, nil
 	}
 	return im.zeros(s.Off, s.Size)

@@ -115,7 +115,8 @@ func (im *image) extents() []extent {
 			if s.Type == elf.SHT_STRTAB && s.Addr == im.StrAddr {
 				rank, ok = rankStrings, true
 			}
-			if (s.Type == elf.SHT_REL || s.Type == elf.SHT_RELA) && !im.pointedTo(s) { // code may refer to it: __rela_iplt_start of a static program
+			// code may refer to it: __rela_iplt_start of a static program
+			if (s.Type == elf.SHT_REL || s.Type == elf.SHT_RELA) && !im.pointedTo(s) {
 				ok = false
 			}
 			e.align, e.rank, e.dynamic = s.Addralign, rank, rank >= rankDynamicData

@@ -64,7 +64,8 @@ func (g *goal) note(im *image, c Change) error {
 		return err
 	}
 	switch want := c.ResolutionNote; {
-	case want != nil && *want != "" && (now == nil || now.Silent || now.Description != *want || now.Section >= 0 && im.Sections[now.Section].Size != now.Size):
+	case want != nil && *want != "" && (now == nil || now.Silent || now.Description != *want ||
+		now.Section >= 0 && im.Sections[now.Section].Size != now.Size):
 		g.cache, g.desc = now, *want
 	case now != nil && !now.Blank() && (want == nil || *want == ""):
 		g.cache = now
@@ -174,7 +175,8 @@ func (p *planner) layNote(l *layout) {
 // nameNote lets the headers say where the note is.
 func (p *planner) nameNote(l *layout) {
 	im, n, size := p.im, l.note, noteSize(p.goal.desc)
-	q := elfimage.Prog{Type: elf.PT_NOTE, Flags: elf.PF_R, Off: n.off, Vaddr: n.addr, Paddr: n.addr, Filesz: size, Memsz: size, Align: 4}
+	q := elfimage.Prog{Type: elf.PT_NOTE, Flags: elf.PF_R, Off: n.off, Vaddr: n.addr, Paddr: n.addr, Filesz: size,
+		Memsz: size, Align: 4}
 	if seg := im.Segment(n.addr, n.size); seg != nil {
 		q.Paddr += seg.Paddr - seg.Vaddr
 	}
@@ -187,10 +189,12 @@ func (p *planner) nameNote(l *layout) {
 		l.sections[*i] = s
 	}
 	l.ownSections(im)
-	set(&n.section, elfimage.Section{NameOff: n.named, Type: elf.SHT_NOTE, Flags: elf.SHF_ALLOC, Addr: n.addr, Off: n.off, Size: size, Addralign: 4})
+	set(&n.section, elfimage.Section{NameOff: n.named, Type: elf.SHT_NOTE, Flags: elf.SHF_ALLOC, Addr: n.addr, Off: n.off,
+		Size: size, Addralign: 4})
 	if n.named > 0 && (n.hole >= 0 || n.fresh) {
-		set(&n.hole, elfimage.Section{NameOff: n.named + uint32(len(cacheSection)-len(cacheName)), Type: elf.SHT_PROGBITS, Flags: elf.SHF_ALLOC,
-			Addr: n.addr + size, Off: n.off + size, Size: n.size - size, Addralign: 4})
+		set(&n.hole, elfimage.Section{NameOff: n.named + uint32(len(cacheSection)-len(cacheName)), Type: elf.SHT_PROGBITS,
+			Flags: elf.SHF_ALLOC,
+			Addr:  n.addr + size, Off: n.off + size, Size: n.size - size, Addralign: 4})
 	}
 }
 
@@ -259,7 +263,8 @@ func (p *planner) noteWrites(l *layout, dynamic bool) (fresh, first, last []writ
 	b := make([]byte, max(size, n.said))
 	im.putNote(b, p.goal.desc)
 	content, active := []write{{off: at, data: b}}, write{off: at + noteTypeAt, data: word}
-	if border := alignUp(at+1, elfimage.PageSize) - at; border < uint64(len(b)) { // torn there, it has its old sizes, which hold all of it
+	// torn there, it has its old sizes, which hold all of it
+	if border := alignUp(at+1, elfimage.PageSize) - at; border < uint64(len(b)) {
 		content = []write{{off: at + border, data: b[border:]}, {off: at, data: b[:border]}}
 	}
 	if n.said > 0 {

@@ -130,7 +130,8 @@ func (p *planner) inPadding() (*layout, error) {
 func (im *image) lastSection(seg *elfimage.Prog) int {
 	last, end := -1, uint64(0)
 	for i := range im.Sections {
-		if s := &im.Sections[i]; s.HasBytes() && s.Flags&elf.SHF_ALLOC != 0 && s.Off >= seg.Off && s.Off+s.Size <= seg.Off+seg.Filesz && s.Off+s.Size > end {
+		if s := &im.Sections[i]; s.HasBytes() && s.Flags&elf.SHF_ALLOC != 0 && s.Off >= seg.Off &&
+			s.Off+s.Size <= seg.Off+seg.Filesz && s.Off+s.Size > end {
 			last, end = i, s.Off+s.Size
 		}
 	}
@@ -182,7 +183,8 @@ func (p *planner) endsSegment(own *elfimage.Prog) (bool, error) {
 		return rest == 0, nil
 	}
 	for i := range im.Sections {
-		if s := &im.Sections[i]; i != strings && s.Flags&elf.SHF_ALLOC != 0 && s.Addr+s.Size > im.StrAddr+im.StrSize && s.Addr < own.Vaddr+own.Memsz {
+		if s := &im.Sections[i]; i != strings && s.Flags&elf.SHF_ALLOC != 0 && s.Addr+s.Size > im.StrAddr+im.StrSize &&
+			s.Addr < own.Vaddr+own.Memsz {
 			return false, nil
 		}
 	}
@@ -230,8 +232,8 @@ func (p *planner) moveTable(seg *elfimage.Prog, last int, n uint64) (*layout, er
 	return l, nil
 }
 
-// sectionsAtOnce gives section headers that change in more than one page another place, at the end of the file. False where
-// the file has data there that is not ELF.
+// sectionsAtOnce gives section headers that change in more than one page another place, at the end of the file. False
+// where the file has data there that is not ELF.
 func (p *planner) sectionsAtOnce(l *layout) bool {
 	im := p.im
 	first, end := p.changedSections(l, l.wide)

@@ -28,7 +28,8 @@ type strategy func() (*layout, error)
 // layout finds room for what is new, cheapest first.
 func (p *planner) layout() (*layout, error) {
 	l, err := p.place()
-	if more := p.goal.stack != nil && p.im.Stack() == nil || p.goal.desc != "" && p.spot == nil; err != nil && more && p.im.expendable() >= 0 {
+	if more := p.goal.stack != nil && p.im.Stack() == nil || p.goal.desc != "" && p.spot == nil; err != nil && more &&
+		p.im.expendable() >= 0 {
 		p.sparing = true
 		if l, again := p.place(); again == nil {
 			return l, nil
@@ -80,7 +81,8 @@ func (p *planner) place() (*layout, error) {
 // .dynamic: glibc stops at a version need whose library nobody needs
 // (elf/dl-version.c, _dl_check_map_versions).
 func (p *planner) needsSegment() bool {
-	return !p.goal.fits || len(p.goal.renames) > 0 || p.goal.interp != nil && !p.interpreterFits() || p.goal.desc != "" && p.spot == nil
+	return !p.goal.fits || len(p.goal.renames) > 0 || p.goal.interp != nil && !p.interpreterFits() ||
+		p.goal.desc != "" && p.spot == nil
 }
 
 // interpreterFits reports whether the new interpreter fits where the old one is
@@ -89,7 +91,8 @@ func (p *planner) needsSegment() bool {
 // (fs/binfmt_elf.c).
 func (p *planner) interpreterFits() bool {
 	old := p.im.Prog(elf.PT_INTERP)
-	return uint64(len(*p.goal.interp)) < old.Filesz && p.im.interpText().off == old.Off && samePage(old.Off, old.Filesz) && p.alone(old)
+	return uint64(len(*p.goal.interp)) < old.Filesz && p.im.interpText().off == old.Off && samePage(old.Off, old.Filesz) &&
+		p.alone(old)
 }
 
 // alone reports whether nothing else that has a header or a dynamic entry of its

@@ -69,7 +69,9 @@ func (p *planner) relocatable() (*relocation, error) {
 			continue
 		}
 		d, ok := im.Dyn(t.Tag)
-		i := slices.IndexFunc(im.Sections, func(s elfimage.Section) bool { return s.Type == t.Type && s.Flags&elf.SHF_ALLOC != 0 })
+		i := slices.IndexFunc(im.Sections, func(s elfimage.Section) bool {
+			return s.Type == t.Type && s.Flags&elf.SHF_ALLOC != 0
+		})
 		if ok && i >= 0 && im.Sections[i].Addr != d.Val {
 			return nil, cannot("%v is %#x, and its section header says %#x", t.Tag, d.Val, im.Sections[i].Addr)
 		}
@@ -110,7 +112,8 @@ func (p *planner) copied(last int) (*relocation, error) {
 	}
 	for i := range im.Progs {
 		// Its first page would bring other bytes where another segment ends in that page.
-		if q := &im.Progs[i]; i != last && q.Type == elf.PT_LOAD && q.Memsz > 0 && alignUp(q.Vaddr+q.Memsz, page) > seg.Vaddr&^(page-1) {
+		if q := &im.Progs[i]; i != last && q.Type == elf.PT_LOAD && q.Memsz > 0 &&
+			alignUp(q.Vaddr+q.Memsz, page) > seg.Vaddr&^(page-1) {
 			return nil, cannot("the last segment shares a page with the one at address %#x", q.Vaddr)
 		}
 	}
@@ -161,7 +164,8 @@ func (n *newSegment) relocatedDynamic() error {
 		return err
 	}
 	to := r.at(im.DynOff, dyn.Filesz)
-	n.l.dynamic = &block{extent: extent{off: im.DynOff, size: dyn.Filesz, addr: dyn.Vaddr, rank: rankDynamic}, newOff: to, newAddr: dyn.Vaddr, newSize: dyn.Filesz}
+	n.l.dynamic = &block{extent: extent{off: im.DynOff, size: dyn.Filesz, addr: dyn.Vaddr, rank: rankDynamic}, newOff: to,
+		newAddr: dyn.Vaddr, newSize: dyn.Filesz}
 	n.l.fresh = append(n.l.fresh, write{off: to, data: slices.Clone(b)})
 	return nil
 }
@@ -171,7 +175,8 @@ func (n *newSegment) relocateSections() {
 	r, seg := n.relocated, &n.p.im.Progs[n.relocated.seg]
 	for i := range n.t.sections {
 		s := &n.t.sections[i]
-		if s.Flags&elf.SHF_ALLOC == 0 || s.Addr < seg.Vaddr || s.Addr+s.Size > seg.Vaddr+seg.Memsz && s.Flags&elf.SHF_TLS == 0 {
+		if s.Flags&elf.SHF_ALLOC == 0 || s.Addr < seg.Vaddr || s.Addr+s.Size > seg.Vaddr+seg.Memsz &&
+			s.Flags&elf.SHF_TLS == 0 {
 			if s.Type == elf.SHT_NOBITS && s.Off >= r.off+r.size { // eu-strip gives .bss an offset after what it keeps
 				s.Off = n.off + uint64(len(n.data))
 			}
@@ -203,7 +208,8 @@ func (n *newSegment) relocateProgs(progs []elfimage.Prog) error {
 	}
 	n.p.im.fitTable(progs)
 	for i := range before { // a new one comes after them
-		if q := &progs[i]; i != r.seg && q.Type != elf.PT_LOAD && q.Off == before[i].Off && (q.Filesz > 0 || q.Type == elf.PT_TLS) &&
+		if q := &progs[i]; i != r.seg && q.Type != elf.PT_LOAD && q.Off == before[i].Off &&
+			(q.Filesz > 0 || q.Type == elf.PT_TLS) &&
 			r.holds(q.Off, q.Filesz) && q.Off-r.off == q.Vaddr-r.addr {
 			q.Off = r.at(q.Off, q.Filesz)
 		}

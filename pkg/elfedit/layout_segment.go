@@ -41,7 +41,8 @@ func (p *planner) inLastSegment() (*layout, error) {
 	l.sections = t.sections
 	n := &newSegment{p: p, t: t, l: l, moves: moves{headerPlace: headerPlace{null: -1}}}
 	n.beginAt(r)
-	n.growTable(max(t.capacity(p.goal.blob), 2*im.findRoom().size)) // by as much again as the room had, so that growing stops soon
+	// by as much again as the room had, so that growing stops soon
+	n.growTable(max(t.capacity(p.goal.blob), 2*im.findRoom().size))
 	if err := n.finish(); err != nil {
 		return nil, err
 	}
@@ -74,11 +75,15 @@ func (p *planner) inNewSegment(dynamic bool) (*layout, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.spot != nil && slices.ContainsFunc(m.moving, func(b block) bool { return b.off < p.spot.off+p.spot.size && p.spot.off < b.end() }) {
+	if p.spot != nil && slices.ContainsFunc(m.moving, func(b block) bool {
+		return b.off < p.spot.off+p.spot.size &&
+			p.spot.off < b.end()
+	}) {
 		p.spot, p.newNote = nil, true
 		return p.inNewSegment(dynamic)
 	}
-	n := &newSegment{p: p, t: t, l: l, moves: m, blocks: take(&im.work().blocks, len(m.moving)+1)} // .dynamic may be one more
+	// .dynamic may be one more
+	n := &newSegment{p: p, t: t, l: l, moves: m, blocks: take(&im.work().blocks, len(m.moving)+1)}
 	if m.relocated != nil {
 		n.beginAt(m.relocated)
 	} else {
@@ -145,7 +150,8 @@ type moves struct {
 	lends   bool // program headers are lent while .dynamic is switched
 }
 
-// moves says that for a layout; dynamic asks for .dynamic to be among it. New strings that find room where the table is are put there.
+// moves says that for a layout; dynamic asks for .dynamic to be among it. New strings that find room where the table is
+// are put there.
 func (p *planner) moves(l *layout, dynamic bool) (m moves, err error) {
 	im, g := p.im, p.goal
 	if m.headerPlace, err = p.headerPlace(l); err != nil {
@@ -294,7 +300,8 @@ func (p *planner) alsoMoving(moving []block) ([]block, error) {
 					break
 				}
 				err := p.unreferenced(b)
-				if text := im.interpText(); err != nil && b.off == text.off && b.size == text.size { // libcap's __execable_dl_loader: the symbol goes along
+				// libcap's __execable_dl_loader: the symbol goes along
+				if text := im.interpText(); err != nil && b.off == text.off && b.size == text.size {
 					b.named, err = true, nil
 				}
 				moving = append(moving, b)
@@ -307,7 +314,8 @@ func (p *planner) alsoMoving(moving []block) ([]block, error) {
 		covered := func(b block) bool { return b.off <= old.Off && old.Off < b.end() }
 		if own := im.interpSection(); own >= 0 && im.Sections[own].Off > old.Off && !slices.ContainsFunc(moving, covered) {
 			s := &im.Sections[own]
-			moving = append(moving, block{extent: extent{off: s.Off, size: s.Size, addr: s.Addr, align: 1, rank: rankInterp, movable: true}, sections: []int{own}})
+			moving = append(moving, block{extent: extent{off: s.Off, size: s.Size, addr: s.Addr, align: 1, rank: rankInterp,
+				movable: true}, sections: []int{own}})
 		} else if err := add(old.Off, old.Filesz, "the interpreter"); err != nil {
 			return nil, err
 		}
@@ -366,7 +374,8 @@ func (p *planner) clear(tableEnd uint64) ([]block, error) {
 // between two writes, or -1; keep is none. It is the last of its type: at the end of the table it
 // keeps its place among them.
 func lendable(progs []elfimage.Prog, keep elfimage.Prog) int {
-	for _, t := range []elf.ProgType{elf.PT_NULL, elf.PT_GNU_PROPERTY, elf.PT_NOTE, elf.PT_GNU_RELRO, elf.PT_GNU_EH_FRAME} {
+	for _, t := range []elf.ProgType{elf.PT_NULL, elf.PT_GNU_PROPERTY, elf.PT_NOTE, elf.PT_GNU_RELRO,
+		elf.PT_GNU_EH_FRAME} {
 		for i := len(progs) - 1; i >= 0; i-- {
 			if progs[i].Type == t && progs[i] != keep {
 				return i
@@ -490,7 +499,8 @@ func (n *newSegment) addDynamic() error {
 	if err := n.p.unreferenced(*b); err != nil {
 		return err
 	}
-	if at := n.off + uint64(len(n.data)); b.newSize <= elfimage.PageSize && !samePage(at, b.newSize+im.WordSize()) && !n.p.goal.onlyRunPath {
+	if at := n.off + uint64(len(n.data)); b.newSize <= elfimage.PageSize && !samePage(at, b.newSize+im.WordSize()) &&
+		!n.p.goal.onlyRunPath {
 		n.reserve(0, elfimage.PageSize, 0) // a later edit is one write
 	}
 	b.newOff = n.reserve(b.newSize, im.WordSize(), 0)
@@ -564,7 +574,8 @@ func (n *newSegment) finish() error {
 	}
 	n.hold()
 	room := l.fresh // a string in the room of an earlier edit
-	l.record = place{n.off + segment.Filesz, n.addr + segment.Filesz, recordSpace(len(n.blocks)+2+len(n.p.goal.retired)/4, len(im.Progs), max(0, len(l.progs)-len(im.Progs)))}
+	l.record = place{n.off + segment.Filesz, n.addr + segment.Filesz,
+		recordSpace(len(n.blocks)+2+len(n.p.goal.retired)/4, len(im.Progs), max(0, len(l.progs)-len(im.Progs)))}
 	if n.relocated != nil && n.relocated.stays() {
 		l.was = n.relocated.size
 	}

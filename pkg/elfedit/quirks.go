@@ -51,7 +51,8 @@ const holeName = "dynstr"
 // isHole reports whether a section is one that an edit put over what is free: see anchor and hold.
 func (im *image) isHole(i int) bool {
 	s := &im.Sections[i]
-	return s.Type == elf.SHT_PROGBITS && s.Flags&^elf.SHF_WRITE == elf.SHF_ALLOC && s.Addralign == 1 && s.Entsize == 0 && im.sectionNamed(i, holeName)
+	return s.Type == elf.SHT_PROGBITS && s.Flags&^elf.SHF_WRITE == elf.SHF_ALLOC && s.Addralign == 1 && s.Entsize == 0 &&
+		im.sectionNamed(i, holeName)
 }
 
 // newHole returns such a section. ok is false where there is no name for it.
@@ -60,7 +61,8 @@ func (im *image) newHole(off, addr, size uint64) (s elfimage.Section, ok bool) {
 	if i < 0 || !im.sectionNamed(i, "."+holeName) {
 		return s, false
 	}
-	return elfimage.Section{NameOff: im.Sections[i].NameOff + 1, Type: elf.SHT_PROGBITS, Flags: elf.SHF_ALLOC, Off: off, Addr: addr, Size: size, Addralign: 1}, true
+	return elfimage.Section{NameOff: im.Sections[i].NameOff + 1, Type: elf.SHT_PROGBITS, Flags: elf.SHF_ALLOC, Off: off,
+		Addr: addr, Size: size, Addralign: 1}, true
 }
 
 // anchorSection returns the index of the section that an earlier edit put over the
@@ -77,11 +79,13 @@ func (im *image) anchorSection() int {
 	return -1
 }
 
-// holds reports whether a hole is there for its segment to have a section: it is in another one than the program headers are.
+// holds reports whether a hole is there for its segment to have a section: it is in another one than the program
+// headers are.
 func (im *image) holds(hole int) bool {
 	s := &im.Sections[hole]
 	return slices.ContainsFunc(im.Progs, func(q elfimage.Prog) bool {
-		return q.Type == elf.PT_LOAD && s.Addr-q.Vaddr < q.Memsz && (q.Vaddr == s.Addr && q.Off > 0 || im.Phoff-q.Off >= q.Filesz)
+		return q.Type == elf.PT_LOAD && s.Addr-q.Vaddr < q.Memsz && (q.Vaddr == s.Addr && q.Off > 0 ||
+			im.Phoff-q.Off >= q.Filesz)
 	})
 }
 
@@ -94,7 +98,10 @@ func (n *newSegment) hold() {
 		if writable {
 			s.Flags |= elf.SHF_WRITE
 		}
-		if unused := slices.IndexFunc(t.sections, func(o elfimage.Section) bool { return o.Size == 0 && o.NameOff == s.NameOff }); ok && unused >= 0 {
+		if unused := slices.IndexFunc(t.sections, func(o elfimage.Section) bool {
+			return o.Size == 0 &&
+				o.NameOff == s.NameOff
+		}); ok && unused >= 0 {
 			t.sections[unused] = s // see takeBack
 		} else if ok {
 			t.sections = append(t.sections, s)

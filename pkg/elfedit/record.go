@@ -10,7 +10,8 @@ import (
 	"cuda-runpath/pkg/elfimage"
 )
 
-// recorded is a flag beside [elfimage.Editing], of a segment that goes on for the record of the edit until that is done.
+// recorded is a flag beside [elfimage.Editing], of a segment that goes on for the record of the edit until that is
+// done.
 const recorded elf.ProgFlag = 0x0040_0000
 
 // A record is what an edit leaves at the end of the flagged segment, for who finishes it. Places are addresses,
@@ -67,8 +68,8 @@ const recordHead = len(recordMark) + 8
 // maxRecord is the size of the largest record, in bytes.
 const maxRecord = 64 << 10
 
-// recordSpace is room enough for a record of an edit in which n blocks move, of a file with so many program headers, and with
-// more of them afterwards (beside that of a new segment).
+// recordSpace is room enough for a record of an edit in which n blocks move, of a file with so many program headers,
+// and with more of them afterwards (beside that of a new segment).
 func recordSpace(n, progs, more int) uint64 { return alignUp(uint64(192+2*progs+16*more+72*n), 16) }
 
 // A coder writes a record's numbers, or reads them: each field is named once.
@@ -255,8 +256,10 @@ func (im *image) dynamicSum(entries []elfimage.Dyn) uint32 {
 // is what is zeroed at the end.
 func (p *planner) putRecord(l *layout, dead []span) ([]write, error) {
 	im := p.im
-	r := &record{at: l.record.addr, size: im.size, end: l.size, old: im.dynamicSum(im.Dynamic), now: im.dynamicSum(l.entries), was: l.was,
-		shoff: im.Shoff, shnum: uint64(len(im.Sections)), shoff2: l.shoff, shnum2: uint64(len(l.sections)), osabi: uint32(im.OSABI)}
+	r := &record{at: l.record.addr, size: im.size, end: l.size, old: im.dynamicSum(im.Dynamic),
+		now: im.dynamicSum(l.entries), was: l.was,
+		shoff: im.Shoff, shnum: uint64(len(im.Sections)), shoff2: l.shoff, shnum2: uint64(len(l.sections)),
+		osabi: uint32(im.OSABI)}
 	progs := p.marked(l)
 	r.grown = progs[l.owner(l.progs)].Vaddr
 	force := l.lent

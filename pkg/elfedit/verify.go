@@ -36,8 +36,8 @@ type shifted struct {
 	by uint64
 }
 
-// claims are what the record of an interrupted edit says, where that is finished: the ranges of the file that may change
-// although they have no owner, and what symbols may name the old place of.
+// claims are what the record of an interrupted edit says, where that is finished: the ranges of the file that may
+// change although they have no owner, and what symbols may name the old place of.
 type claims struct {
 	free  []span
 	moved []moved
@@ -47,7 +47,8 @@ type claims struct {
 // where anything else that the loader reads by name has changed; and a *BugError where bytes
 // have that the change is not about. changed are the ranges in which the two differ.
 func verify(before *image, after *elfimage.Image, c Change, changed []span, claims claims) error {
-	v := &verifier{c: c, claims: claims, before: before, after: &image{Image: after, size: uint64(after.Size())}, owners: before.owned()}
+	v := &verifier{c: c, claims: claims, before: before, after: &image{Image: after, size: uint64(after.Size())},
+		owners: before.owned()}
 	if before.hasDynamic() {
 		if err := v.dynamicStrings(); err != nil {
 			return err
@@ -65,7 +66,8 @@ func verify(before *image, after *elfimage.Image, c Change, changed []span, clai
 // dynamicStrings makes sure that what .dynamic names, and PT_INTERP, is what the change says, or else what it was.
 func (v *verifier) dynamicStrings() error {
 	c, after := v.c, v.after
-	for _, tag := range []elf.DynTag{elf.DT_RUNPATH, elf.DT_RPATH, elf.DT_NEEDED, elf.DT_SONAME, elf.DT_AUXILIARY, elf.DT_FILTER} {
+	for _, tag := range []elf.DynTag{elf.DT_RUNPATH, elf.DT_RPATH, elf.DT_NEEDED, elf.DT_SONAME, elf.DT_AUXILIARY,
+		elf.DT_FILTER} {
 		var same bool
 		switch {
 		case isRunPath(tag) && c.RunPath != nil && c.RunPath.Tag == tag:
@@ -255,7 +257,8 @@ func (v *verifier) progs() error {
 	for i, q := range was {
 		n := is[i]
 		switch {
-		case q.Type == elf.PT_LOAD && n.Off >= v.before.size && n.Filesz == n.Memsz && n.Memsz >= q.Memsz: // moved in the file, .bss with it: relocated compares the bytes
+		// moved in the file, .bss with it: relocated compares the bytes
+		case q.Type == elf.PT_LOAD && n.Off >= v.before.size && n.Filesz == n.Memsz && n.Memsz >= q.Memsz:
 			n.Off, n.Filesz, n.Memsz = q.Off, q.Filesz, q.Memsz
 			if n.Align >= elfimage.PageSize && n.Align < q.Align && imageAlign(after) >= imageAlign(v.before.Progs) {
 				n.Align = q.Align
@@ -296,6 +299,7 @@ func imageAlign(progs []elfimage.Prog) uint64 {
 // followsSegment reports whether what a program header describes is what its segment maps there.
 func followsSegment(q elfimage.Prog, progs []elfimage.Prog) bool {
 	return slices.ContainsFunc(progs, func(s elfimage.Prog) bool {
-		return s.Type == elf.PT_LOAD && q.Vaddr >= s.Vaddr && q.Vaddr+q.Filesz <= s.Vaddr+s.Filesz && q.Off-s.Off == q.Vaddr-s.Vaddr
+		return s.Type == elf.PT_LOAD && q.Vaddr >= s.Vaddr && q.Vaddr+q.Filesz <= s.Vaddr+s.Filesz &&
+			q.Off-s.Off == q.Vaddr-s.Vaddr
 	})
 }

@@ -83,7 +83,8 @@ func (v *verifier) resolutionNote() error {
 	} else if want != "" {
 		return bug("leaves no resolution note")
 	}
-	if was != nil && was.Description == want && !was.Silent && (was.Section < 0 || v.before.Sections[was.Section].Size == was.Size) {
+	if was != nil && was.Description == want && !was.Silent && (was.Section < 0 ||
+		v.before.Sections[was.Section].Size == was.Size) {
 		return nil
 	}
 	v.cache, v.note = was, is
@@ -98,10 +99,12 @@ func (v *verifier) resolutionNote() error {
 		return bug("leaves the resolution note without headers of its own")
 	}
 	p := &v.after.Progs[is.Prog]
-	if off, ok := v.after.FileOffset(p.Vaddr, p.Filesz); !ok || off != p.Off || p.Align != 4 || p.Flags != elf.PF_R || p.Memsz != p.Filesz {
+	if off, ok := v.after.FileOffset(p.Vaddr, p.Filesz); !ok || off != p.Off || p.Align != 4 || p.Flags != elf.PF_R ||
+		p.Memsz != p.Filesz {
 		return bug("leaves a resolution note that is not mapped")
 	}
-	if s := &v.after.Sections[is.Section]; s.Flags != elf.SHF_ALLOC || s.Addr != p.Vaddr || s.Size != is.Size || s.Addralign != 4 {
+	if s := &v.after.Sections[is.Section]; s.Flags != elf.SHF_ALLOC || s.Addr != p.Vaddr || s.Size != is.Size ||
+		s.Addralign != 4 {
 		return bug("leaves a section of the resolution note that is elsewhere")
 	}
 	for _, o := range v.after.Owners() {
@@ -126,7 +129,8 @@ func (v *verifier) ofNote(off uint64, was, is []byte) bool {
 		})
 	}
 	for i, b := range was {
-		if at := off + uint64(i); b != is[i] && !within(v.cache, at) && !(b == 0 && within(v.note, at)) && !(is[i] == 0 && passed(at)) {
+		if at := off + uint64(i); b != is[i] && !within(v.cache, at) && !(b == 0 && within(v.note, at)) &&
+			!(is[i] == 0 && passed(at)) {
 			return false
 		}
 	}
@@ -274,7 +278,8 @@ func (v *verifier) unowned(from, to uint64, old []byte) error {
 	switch {
 	case zero && (!mapped || sections || to-from < padding):
 		return nil
-	case zero && from >= v.before.Phoff && v.before.findRoom().size > 0: // the hole that our last edit has left behind the program headers
+	// the hole that our last edit has left behind the program headers
+	case zero && from >= v.before.Phoff && v.before.findRoom().size > 0:
 		return nil
 	case from >= v.before.tableEnd() && to <= v.before.staleEnd():
 		return nil
@@ -334,7 +339,8 @@ func (v *verifier) touch(o elfimage.Owner, from uint64, was, is []byte) error {
 		})
 	case how == someFields:
 		return eachDifference(was, is, func(x, y uint64) error { return v.fileHeader(from+x, from+y) })
-	case (o.Kind == elfimage.OfSection || o.Kind == elfimage.OfSegment) && from >= v.before.Phoff && from+uint64(len(was)) <= v.before.tableEnd():
+	case (o.Kind == elfimage.OfSection || o.Kind == elfimage.OfSegment) && from >= v.before.Phoff &&
+		from+uint64(len(was)) <= v.before.tableEnd():
 		return nil // something of another tool's over the program headers, which are compared as values
 	case o.Kind == elfimage.OfSection && v.isFree(o.Index) && v.claimed(span{from, uint64(len(was))}):
 		return nil // a hole where something was that an interrupted edit has moved
@@ -354,7 +360,8 @@ func (v *verifier) touch(o elfimage.Owner, from uint64, was, is []byte) error {
 // isFree tells the sections of zeros that an edit puts over what is free.
 func (v *verifier) isFree(i int) bool {
 	s := &v.before.Sections[i]
-	return v.before.isHole(i) || s.Type == elf.SHT_PROGBITS && s.Flags == elf.SHF_ALLOC && v.before.sectionNamed(i, cacheName)
+	return v.before.isHole(i) || s.Type == elf.SHT_PROGBITS && s.Flags == elf.SHF_ALLOC &&
+		v.before.sectionNamed(i, cacheName)
 }
 
 // claimed reports whether the record of the edit that is finished names a range.
@@ -371,7 +378,8 @@ func (v *verifier) claimed(s span) bool {
 
 func (v *verifier) fileHeader(from, to uint64) error {
 	w := v.before.WordSize()
-	for _, field := range []span{{elf.EI_OSABI, 1}, {24 + 2*w, w}, {24 + 3*w + 8, 2}, {24 + 3*w + 12, 2}} { // e_shoff, e_phnum, e_shnum
+	// e_shoff, e_phnum, e_shnum
+	for _, field := range []span{{elf.EI_OSABI, 1}, {24 + 2*w, w}, {24 + 3*w + 8, 2}, {24 + 3*w + 12, 2}} {
 		if from >= field.off && to <= field.end() {
 			return nil
 		}
@@ -380,28 +388,33 @@ func (v *verifier) fileHeader(from, to uint64) error {
 }
 
 func (v *verifier) isStrings(o elfimage.Owner) bool {
-	return o.Kind == elfimage.OfDynamic && o.Tag == elf.DT_STRTAB || o.Kind == elfimage.OfSection && o.Index == v.before.StringSection()
+	return o.Kind == elfimage.OfDynamic && o.Tag == elf.DT_STRTAB ||
+		o.Kind == elfimage.OfSection && o.Index == v.before.StringSection()
 }
 
 // staleStrings tells the section header of a string table that an edit was killed over:
 // it says something else than DT_STRTAB and DT_STRSZ.
 func (v *verifier) staleStrings(o elfimage.Owner) bool {
-	return o.Kind == elfimage.OfSection && o.Index == v.before.StringSection() && (o.Addr != v.before.StrAddr || o.Size != v.before.StrSize)
+	return o.Kind == elfimage.OfSection && o.Index == v.before.StringSection() &&
+		(o.Addr != v.before.StrAddr || o.Size != v.before.StrSize)
 }
 
 func (v *verifier) isDynamic(o elfimage.Owner) bool {
-	return o.Kind == elfimage.OfSection && v.before.Sections[o.Index].Type == elf.SHT_DYNAMIC && o.Off == v.before.DynOff ||
+	return o.Kind == elfimage.OfSection && v.before.Sections[o.Index].Type == elf.SHT_DYNAMIC &&
+		o.Off == v.before.DynOff ||
 		o.Kind == elfimage.OfSegment && v.before.Progs[o.Index].Type == elf.PT_DYNAMIC
 }
 
 func (v *verifier) isInterpreter(o elfimage.Owner) bool {
 	p := v.before.Prog(elf.PT_INTERP)
-	return p != nil && (o.Kind == elfimage.OfSection && o.Index == v.before.interpSection() || (o.Kind == elfimage.OfSection || o.Kind == elfimage.OfSegment) && o.Off == p.Off && o.Size == p.Filesz)
+	return p != nil && (o.Kind == elfimage.OfSection && o.Index == v.before.interpSection() ||
+		(o.Kind == elfimage.OfSection || o.Kind == elfimage.OfSegment) && o.Off == p.Off && o.Size == p.Filesz)
 }
 
 // is reports whether an owner is the table that a dynamic entry points to, or a section of a type.
 func (v *verifier) is(o elfimage.Owner, tag elf.DynTag, types ...elf.SectionType) bool {
-	return o.Kind == elfimage.OfDynamic && o.Tag == tag || o.Kind == elfimage.OfSection && slices.Contains(types, v.before.Sections[o.Index].Type)
+	return o.Kind == elfimage.OfDynamic && o.Tag == tag || o.Kind == elfimage.OfSection &&
+		slices.Contains(types, v.before.Sections[o.Index].Type)
 }
 
 func (v *verifier) name(o elfimage.Owner) string {
@@ -450,7 +463,8 @@ func (v *verifier) sameProg(i int) *elfimage.Prog {
 
 // sameProgs is sameProg of all, in time that grows with their number.
 func (v *verifier) sameProgs() []*elfimage.Prog {
-	first, next := map[elf.ProgType]int{}, make([]int, len(v.after.Progs)) // 1 + the index of the next of each type; 0: none is left
+	// 1 + the index of the next of each type; 0: none is left
+	first, next := map[elf.ProgType]int{}, make([]int, len(v.after.Progs))
 	for j, p := range slices.Backward(v.after.Progs) {
 		if !v.isNew(j) {
 			next[j], first[p.Type] = first[p.Type], j+1
@@ -478,9 +492,10 @@ func (v *verifier) overgrown(o elfimage.Owner) bool {
 
 // isNew reports whether a program header of afterwards is that of a resolution note in a place where none was.
 func (v *verifier) isNew(prog int) bool {
-	return v.note != nil && v.note.Prog == prog && !slices.Contains(v.before.Progs, v.after.Progs[prog]) && (v.cache != nil && v.cache.Prog >= 0 || !slices.ContainsFunc(v.before.Progs, func(p elfimage.Prog) bool {
-		return p.Type == elf.PT_NOTE && p.Off == v.note.Off
-	}))
+	return v.note != nil && v.note.Prog == prog && !slices.Contains(v.before.Progs, v.after.Progs[prog]) &&
+		(v.cache != nil && v.cache.Prog >= 0 || !slices.ContainsFunc(v.before.Progs, func(p elfimage.Prog) bool {
+			return p.Type == elf.PT_NOTE && p.Off == v.note.Off
+		}))
 }
 
 // isNoteSection tells the section of a resolution note that goes or comes, and of its room.
@@ -519,13 +534,15 @@ func (v *verifier) moved(o elfimage.Owner) error {
 	case how == anyText:
 		return nil
 	}
-	loaded := o.Kind != elfimage.OfSection || v.before.Sections[o.Index].Flags&elf.SHF_ALLOC != 0 // patchelf gives others an address too
+	// patchelf gives others an address too
+	loaded := o.Kind != elfimage.OfSection || v.before.Sections[o.Index].Flags&elf.SHF_ALLOC != 0
 	if loaded && o.Addr != 0 && now.addr != 0 {
 		if off, ok := v.after.FileOffset(now.addr, o.Size); !ok || off != now.off && o.Size > 0 {
 			return bug("moves %s to an address that is not mapped to it", v.name(o))
 		}
 	}
-	names := v.note != nil && o.Kind == elfimage.OfSection && o.Index == int(v.before.Shstrndx) // which a new section's is added to
+	// which a new section's is added to
+	names := v.note != nil && o.Kind == elfimage.OfSection && o.Index == int(v.before.Shstrndx)
 	if now.size < o.Size || now.size > o.Size && how != someStrings && !names {
 		return bug("changes the size of %s", v.name(o))
 	}
@@ -608,7 +625,8 @@ func (v *verifier) symbols(o elfimage.Owner, now place, from, to uint64) error {
 		follows := func(m moved) bool { // one at the end of a range may be of the next one, too
 			return was-m.addr <= m.size && v.sameAddress(is-was, m.newAddr-m.addr)
 		}
-		if !bytes.Equal(rest, old[:size]) || is != was && !v.sameAddress(is-was, by) && !slices.ContainsFunc(v.claims.moved, follows) {
+		if !bytes.Equal(rest, old[:size]) || is != was && !v.sameAddress(is-was, by) &&
+			!slices.ContainsFunc(v.claims.moved, follows) {
 			return bug("changes a symbol in %s", v.name(o))
 		}
 	}
@@ -624,7 +642,8 @@ func (v *verifier) sections() error {
 	for i := range is[len(was):] { // over what is free: see anchor, hold and nameNote
 		s := &is[len(was)+i]
 		for j := range is {
-			if o := &is[j]; o != s && o.HasBytes() && o.Off < s.Off+s.Size && s.Off < o.Off+o.Size || s.Off < v.after.tableEnd() || s.Flags&^elf.SHF_WRITE != elf.SHF_ALLOC {
+			if o := &is[j]; o != s && o.HasBytes() && o.Off < s.Off+s.Size && s.Off < o.Off+o.Size ||
+				s.Off < v.after.tableEnd() || s.Flags&^elf.SHF_WRITE != elf.SHF_ALLOC {
 				return bug("adds a section at offset %#x, where others are", s.Off)
 			}
 		}
@@ -648,7 +667,8 @@ func (v *verifier) sections() error {
 		if a != b && i != anchor {
 			return bug("changes the section header of %s", v.before.SectionName(i))
 		}
-		if is[i].Addr != was[i].Addr && was[i].Addralign > 1 && (is[i].Addr-was[i].Addr)%min(was[i].Addralign, elfimage.PageSize) != 0 && was[i].Type != elf.SHT_DYNAMIC && was[i].Type != elf.SHT_STRTAB {
+		if is[i].Addr != was[i].Addr && was[i].Addralign > 1 && (is[i].Addr-was[i].Addr)%min(was[i].Addralign,
+			elfimage.PageSize) != 0 && was[i].Type != elf.SHT_DYNAMIC && was[i].Type != elf.SHT_STRTAB {
 			return bug("moves %s to an address of another alignment", v.before.SectionName(i))
 		}
 	}
@@ -674,7 +694,8 @@ func (v *verifier) segments() error {
 		case n == nil:
 		case n.Flags != p.Flags || n.Align != p.Align || !v.sameAddress(n.Vaddr-n.Paddr, p.Vaddr-p.Paddr):
 			return bug("changes %v", p.Type)
-		case p.Type == elf.PT_PHDR && (n.Off != p.Off || n.Filesz != uint64(len(v.after.Progs))*v.after.PhdrSize() || n.Memsz != n.Filesz || n.Vaddr != p.Vaddr):
+		case p.Type == elf.PT_PHDR && (n.Off != p.Off || n.Filesz != uint64(len(v.after.Progs))*v.after.PhdrSize() ||
+			n.Memsz != n.Filesz || n.Vaddr != p.Vaddr):
 			return bug("changes PT_PHDR")
 		case n.Filesz != n.Memsz && n.Memsz != p.Memsz:
 			return bug("changes the size of %v", p.Type)
@@ -687,7 +708,9 @@ func (v *verifier) segments() error {
 	for i := 1; i < len(loads); i++ {
 		a, b := loads[i-1], loads[i]
 		const page = elfimage.PageSize
-		began := slices.ContainsFunc(v.before.Progs, func(p elfimage.Prog) bool { return p.Type == elf.PT_LOAD && p.Vaddr == b.Vaddr && p.Off == b.Off })
+		began := slices.ContainsFunc(v.before.Progs, func(p elfimage.Prog) bool {
+			return p.Type == elf.PT_LOAD && p.Vaddr == b.Vaddr && p.Off == b.Off
+		})
 		if alignUp(a.Vaddr+a.Memsz, page) > b.Vaddr&^(page-1) && !(slices.Contains(v.before.Progs, a) && began) {
 			return bug("lets the segment at address %#x run into the one at %#x", a.Vaddr, b.Vaddr)
 		}
@@ -777,7 +800,10 @@ func (v *verifier) sharedStrings() error {
 			return bug("leaves a string table that does not end with its room")
 		}
 	}
-	ranges := slices.DeleteFunc(v.strings, func(s span) bool { return onlyRunPath && v.before.inOurRoom(s.off) && v.before.inOurRoom(s.end()-1) })
+	ranges := slices.DeleteFunc(v.strings, func(s span) bool {
+		return onlyRunPath && v.before.inOurRoom(s.off) &&
+			v.before.inOurRoom(s.end()-1)
+	})
 	if len(ranges) == 0 {
 		return nil
 	}
@@ -837,7 +863,8 @@ func (v *verifier) ownStrings() error {
 		return err
 	}
 	for _, d := range v.before.Dynamic {
-		if isRunPath(d.Tag) && v.c.RunPath != nil || d.Tag == elf.DT_NEEDED && v.c.Needed != nil || d.Tag == elf.DT_SONAME && v.c.Soname != nil {
+		if isRunPath(d.Tag) && v.c.RunPath != nil || d.Tag == elf.DT_NEEDED && v.c.Needed != nil ||
+			d.Tag == elf.DT_SONAME && v.c.Soname != nil {
 			if err := add(d.Val); err != nil {
 				return err
 			}
@@ -855,7 +882,8 @@ func (v *verifier) ownStrings() error {
 		}
 	}
 	for _, s := range v.strings {
-		if s.off < v.before.StrSize && !v.claimed(span{v.before.StrOff + s.off, s.size}) && !slices.ContainsFunc(own, func(o span) bool { return o.off <= s.off && s.end() <= o.end() }) {
+		if s.off < v.before.StrSize && !v.claimed(span{v.before.StrOff + s.off, s.size}) &&
+			!slices.ContainsFunc(own, func(o span) bool { return o.off <= s.off && s.end() <= o.end() }) {
 			return bug("changes another string, at %#x of the string table", s.off)
 		}
 	}

@@ -13,7 +13,8 @@ import (
 // not where its address is mapped. Files that linkers and the usual tools write have
 // none. It takes time in proportion to the size of the headers.
 func (im *Image) Contradiction() error {
-	for _, check := range []func() error{im.sectionRanges, im.segmentRanges, im.dynamicEntries, im.overlaps, im.tableSections} {
+	for _, check := range []func() error{im.sectionRanges, im.segmentRanges, im.dynamicEntries, im.overlaps,
+		im.tableSections} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -39,7 +40,8 @@ func (im *Image) sectionRanges() error {
 	for i := range im.Sections {
 		s := &im.Sections[i]
 		if a := s.Addralign; a&(a-1) != 0 {
-			return Malformed(im.sectionAt(i)+2*im.WordSize()+8, "%s has sh_addralign %#x, not a power of two", im.sectionText(i), a)
+			return Malformed(im.sectionAt(i)+2*im.WordSize()+8, "%s has sh_addralign %#x, not a power of two",
+				im.sectionText(i), a)
 		}
 		if !s.HasBytes() {
 			continue
@@ -52,9 +54,11 @@ func (im *Image) sectionRanges() error {
 		}
 		switch p := im.Segment(s.Addr, 1); {
 		case p == nil:
-			return Malformed(im.sectionAt(i)-im.WordSize(), "%s has sh_addr %#x, which is in no PT_LOAD", im.sectionText(i), s.Addr)
+			return Malformed(im.sectionAt(i)-im.WordSize(), "%s has sh_addr %#x, which is in no PT_LOAD",
+				im.sectionText(i), s.Addr)
 		case p.Off+(s.Addr-p.Vaddr) != s.Off:
-			return Malformed(im.sectionAt(i), "%s has sh_offset %#x, and its address %#x is mapped to offset %#x", im.sectionText(i), s.Off, s.Addr, p.Off+(s.Addr-p.Vaddr))
+			return Malformed(im.sectionAt(i), "%s has sh_offset %#x, and its address %#x is mapped to offset %#x",
+				im.sectionText(i), s.Off, s.Addr, p.Off+(s.Addr-p.Vaddr))
 		}
 	}
 	return nil
@@ -63,7 +67,8 @@ func (im *Image) sectionRanges() error {
 // SectionInFile returns an error where a section has bytes after the end of the file.
 func (im *Image) SectionInFile(i int) error {
 	if s := &im.Sections[i]; s.HasBytes() && (s.Off > im.size || s.Size > im.size-s.Off) {
-		return Malformed(im.sectionAt(i), "%s has sh_offset %#x and sh_size %#x, outside the file of %d bytes", im.sectionText(i), s.Off, s.Size, im.size)
+		return Malformed(im.sectionAt(i), "%s has sh_offset %#x and sh_size %#x, outside the file of %d bytes",
+			im.sectionText(i), s.Off, s.Size, im.size)
 	}
 	return nil
 }
@@ -76,7 +81,8 @@ func (im *Image) segmentRanges() error {
 		if a := p.Align; a&(a-1) != 0 {
 			return Malformed(at, "%v has p_align %#x, not a power of two", p.Type, a)
 		}
-		if once := p.Type == elf.PT_PHDR || p.Type == elf.PT_INTERP || p.Type == elf.PT_DYNAMIC; once && im.Prog(p.Type) != p {
+		if once := p.Type == elf.PT_PHDR || p.Type == elf.PT_INTERP ||
+			p.Type == elf.PT_DYNAMIC; once && im.Prog(p.Type) != p {
 			return Malformed(at, "a second %v", p.Type)
 		}
 		if p.Type == elf.PT_DYNAMIC && p.Memsz != p.Filesz {
@@ -84,7 +90,9 @@ func (im *Image) segmentRanges() error {
 		}
 		if p.Type == elf.PT_PHDR {
 			if n := uint64(len(im.Progs)) * im.PhdrSize(); p.Off != im.Phoff || p.Filesz != n || p.Memsz != n {
-				return Malformed(at, "PT_PHDR has p_offset %#x, p_filesz %#x and p_memsz %#x, and the program headers are %#x bytes at %#x", p.Off, p.Filesz, p.Memsz, n, im.Phoff)
+				return Malformed(at,
+					"PT_PHDR has p_offset %#x, p_filesz %#x and p_memsz %#x, and the program headers are %#x bytes at %#x", p.Off,
+					p.Filesz, p.Memsz, n, im.Phoff)
 			}
 		}
 		if !p.HasBytes() {
@@ -100,8 +108,10 @@ func (im *Image) segmentRanges() error {
 		if s == nil && p.Type == elf.PT_INTERP {
 			return Malformed(at, "PT_INTERP is at address %#x, which is in no PT_LOAD", p.Vaddr)
 		}
-		if s != nil && (p.Vaddr != 0 || p.Type == elf.PT_INTERP) && p.Type != elf.PT_GNU_RELRO && s.Off+(p.Vaddr-s.Vaddr) != p.Off {
-			return Malformed(at, "%v has p_offset %#x, and its address %#x is mapped to offset %#x", p.Type, p.Off, p.Vaddr, s.Off+(p.Vaddr-s.Vaddr))
+		if s != nil && (p.Vaddr != 0 || p.Type == elf.PT_INTERP) && p.Type != elf.PT_GNU_RELRO &&
+			s.Off+(p.Vaddr-s.Vaddr) != p.Off {
+			return Malformed(at, "%v has p_offset %#x, and its address %#x is mapped to offset %#x", p.Type, p.Off, p.Vaddr,
+				s.Off+(p.Vaddr-s.Vaddr))
 		}
 	}
 	return nil
@@ -154,7 +164,8 @@ func (im *Image) tableSections() error {
 	for i := range im.Sections {
 		s := &im.Sections[i]
 		if p := im.Prog(elf.PT_DYNAMIC); s.Type == elf.SHT_DYNAMIC && s.Off == im.DynOff && s.Size != p.Filesz {
-			return Malformed(im.sectionAt(i)+im.WordSize(), "%s has sh_size %#x, and PT_DYNAMIC has p_filesz %#x", im.sectionText(i), s.Size, p.Filesz)
+			return Malformed(im.sectionAt(i)+im.WordSize(), "%s has sh_size %#x, and PT_DYNAMIC has p_filesz %#x",
+				im.sectionText(i), s.Size, p.Filesz)
 		}
 		tag, ok := TableOfSection(s.Type)
 		if !ok || s.Flags&elf.SHF_ALLOC == 0 {
@@ -165,7 +176,8 @@ func (im *Image) tableSections() error {
 			return Malformed(d.Off+im.DynSize()/2, "%v is %#x, and %s is at address %#x", tag, d.Val, im.sectionText(i), s.Addr)
 		case has && d.Val == s.Addr && s.Size == 0:
 			if n, _ := im.tableSize(d); n > 0 {
-				return Malformed(im.sectionAt(i)+im.WordSize(), "%s has sh_size 0, and %v points to %d bytes there", im.sectionText(i), tag, n)
+				return Malformed(im.sectionAt(i)+im.WordSize(), "%s has sh_size 0, and %v points to %d bytes there",
+					im.sectionText(i), tag, n)
 			}
 		}
 	}
@@ -262,7 +274,8 @@ func (im *Image) overlaps() error {
 			}
 			what, _ := im.described(a)
 			name, at := im.described(b)
-			return Malformed(at, "%s is %#x bytes at offset %#x and overlaps %s, %#x bytes at %#x", name, b.Size, b.Off, what, a.Size, a.Off)
+			return Malformed(at, "%s is %#x bytes at offset %#x and overlaps %s, %#x bytes at %#x", name, b.Size, b.Off, what,
+				a.Size, a.Off)
 		}
 	}
 	return nil

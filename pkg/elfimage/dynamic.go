@@ -79,7 +79,8 @@ func (im *Image) DynText(d Dyn) ([]byte, error) {
 		return nil, Malformed(d.Off, "%v is offset %#x of a string table of %d bytes", d.Tag, d.Val, im.StrSize)
 	}
 	b, err := im.text(im.StrOff+d.Val, im.StrOff+im.StrSize)
-	// Names that end alike share their bytes. As many as these, each in the one before, take the square of the file's size.
+	// Names that end alike share their bytes. As many as these, each in the one before, take the square of the file's
+	// size.
 	if im.named += uint64(len(b)); im.named > 64*im.size+1<<20 {
 		return nil, Malformed(d.Off, "the dynamic strings are more bytes than the file, %d, many times over", im.size)
 	}

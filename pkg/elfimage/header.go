@@ -39,7 +39,8 @@ func DecodeHeader(b []byte) (h Header, isELF, whole bool) {
 		return h, false, false
 	}
 	copy(h.Ident[:], b)
-	h.Class, h.Data, h.OSABI = elf.Class(h.Ident[elf.EI_CLASS]), elf.Data(h.Ident[elf.EI_DATA]), elf.OSABI(h.Ident[elf.EI_OSABI])
+	h.Class, h.Data, h.OSABI = elf.Class(h.Ident[elf.EI_CLASS]), elf.Data(h.Ident[elf.EI_DATA]),
+		elf.OSABI(h.Ident[elf.EI_OSABI])
 	h.byteOrder, h.headerSize = binary.LittleEndian, MinHeader
 	if h.Data == elf.ELFDATA2MSB {
 		h.byteOrder = binary.BigEndian

@@ -29,8 +29,8 @@ func Malformed(off uint64, format string, args ...any) error {
 	return &FormatError{Off: int64(off), Msg: fmt.Sprintf(format, args...)}
 }
 
-// IsMalformed reports whether an error says that a file is malformed: one of the two kinds of files that real packages hold on purpose,
-// as the test data of compilers and debuggers. The other is tree's File.Unreadable.
+// IsMalformed reports whether an error says that a file is malformed: one of the two kinds of files that real packages
+// hold on purpose, as the test data of compilers and debuggers. The other is tree's File.Unreadable.
 func IsMalformed(err error) bool {
 	var malformed *FormatError
 	return errors.As(err, &malformed)
@@ -211,7 +211,8 @@ func ParseLoad(r io.ReaderAt, size int64, head []byte) (*Image, error) {
 	}
 	sections := im.Sections
 	im.most = 2 << 10 // the dynamic section, and what the head does not hold of the strings
-	if dyn := im.dynamicHeader(); dyn == nil || dyn.Filesz > 0 && im.checkSegments() == nil && im.parseDynamic(dyn) == nil {
+	if dyn := im.dynamicHeader(); dyn == nil || dyn.Filesz > 0 && im.checkSegments() == nil &&
+		im.parseDynamic(dyn) == nil {
 		im.Sections, im.unread = nil, len(sections)
 		if dyn == nil && im.Prog(elf.PT_INTERP) != nil {
 			err = im.checkSegments()
@@ -391,7 +392,8 @@ func (im *Image) parseProgs(n uint64) error {
 	}
 	own := im.spare()
 	progs := own.progs[:0]
-	err := im.table(im.Phoff, n, im.PhdrSize(), "program header table", func(b []byte) { progs = append(progs, im.DecodeProg(b)) })
+	err := im.table(im.Phoff, n, im.PhdrSize(), "program header table",
+		func(b []byte) { progs = append(progs, im.DecodeProg(b)) })
 	own.progs, im.Progs = progs, slices.Clip(progs)
 	return err
 }
@@ -486,8 +488,9 @@ func (im *Image) parseSections() error {
 func (im *Image) DecodeSection(b []byte) Section {
 	if im.Is64() && im.Data == elf.ELFDATA2LSB { // most files; calls through the interface cost more than the rest
 		le, b := binary.LittleEndian, b[:64]
-		return Section{NameOff: le.Uint32(b), Type: elf.SectionType(le.Uint32(b[4:])), Flags: elf.SectionFlag(le.Uint64(b[8:])),
-			Addr: le.Uint64(b[16:]), Off: le.Uint64(b[24:]), Size: le.Uint64(b[32:]),
+		return Section{NameOff: le.Uint32(b), Type: elf.SectionType(le.Uint32(b[4:])),
+			Flags: elf.SectionFlag(le.Uint64(b[8:])),
+			Addr:  le.Uint64(b[16:]), Off: le.Uint64(b[24:]), Size: le.Uint64(b[32:]),
 			Link: le.Uint32(b[40:]), Info: le.Uint32(b[44:]), Addralign: le.Uint64(b[48:]), Entsize: le.Uint64(b[56:])}
 	}
 	u32 := func(at int) uint32 { return im.Order.Uint32(b[at:]) }
@@ -549,9 +552,9 @@ func (im *Image) Stack() (stack *Prog) {
 	return stack
 }
 
-// Editing is a flag of a PT_LOAD from the first byte of an edit of package elfedit that a reader can see to the last one.
-// The gABI leaves it to operating systems (PF_MASKOS), no loader looks at it, and strip,
-// llvm-strip, objcopy and patchelf keep it.
+// Editing is a flag of a PT_LOAD from the first byte of an edit of package elfedit that a reader can see to the last
+// one. The gABI leaves it to operating systems (PF_MASKOS), no loader looks at it, and strip, llvm-strip, objcopy and
+// patchelf keep it.
 const Editing elf.ProgFlag = 0x0080_0000
 
 // Unfinished returns the index of the PT_LOAD that says that an edit is not finished, or -1.
@@ -587,7 +590,8 @@ func (im *Image) checkSegments() error {
 	for i := range im.Progs {
 		p := &im.Progs[i]
 		at := im.Phoff + uint64(i)*im.PhdrSize()
-		if p.Type == elf.PT_LOAD || !im.loads && (p.Type == elf.PT_DYNAMIC || p.Type == elf.PT_INTERP || p.Type == elf.PT_NOTE) {
+		if p.Type == elf.PT_LOAD || !im.loads && (p.Type == elf.PT_DYNAMIC || p.Type == elf.PT_INTERP ||
+			p.Type == elf.PT_NOTE) {
 			size := im.size
 			if im.loads { // mapped is the whole page
 				size = (size + PageSize - 1) &^ (PageSize - 1)
@@ -613,7 +617,8 @@ func (im *Image) checkSegments() error {
 		case p.Align > 1 && (p.Vaddr-p.Off)%min(p.Align, PageSize) != 0 && p.Filesz > 0:
 			// The gABI wants them congruent modulo p_align. patchelf 0.18 breaks that where p_align is
 			// larger than a page; the kernel, musl and glibc since 2.35 ask for a page and load the file.
-			return Malformed(at, "PT_LOAD has p_vaddr %#x and p_offset %#x that differ modulo %#x", p.Vaddr, p.Off, min(p.Align, PageSize))
+			return Malformed(at, "PT_LOAD has p_vaddr %#x and p_offset %#x that differ modulo %#x", p.Vaddr, p.Off,
+				min(p.Align, PageSize))
 		case last != nil && p.Vaddr < last.Vaddr:
 			return Malformed(at, "PT_LOAD at address %#x comes after the one at %#x", p.Vaddr, last.Vaddr)
 		case last != nil && p.Vaddr < last.Vaddr+last.Memsz && p.Vaddr-p.Off != last.Vaddr-last.Off:

@@ -108,7 +108,9 @@ func (im *Image) Linkage() (l *Linkage, known bool, err error) {
 		return nil, false, nil
 	}
 	if n > maxSymbols || im.StrSize > maxSymbolNames {
-		return nil, true, Malformed(off, "%d dynamic symbols with %d bytes of names: more than %d or %d bytes are not looked at", n, im.StrSize, maxSymbols, maxSymbolNames)
+		return nil, true,
+			Malformed(off, "%d dynamic symbols with %d bytes of names: more than %d or %d bytes are not looked at", n,
+				im.StrSize, maxSymbols, maxSymbolNames)
 	}
 	l = &Linkage{Symbols: n, im: layout{im.Is64(), im.Data == elf.ELFDATA2LSB, im.Order}}
 	if err := im.linkTables(l, off, n); err != nil {
@@ -120,7 +122,8 @@ func (im *Image) Linkage() (l *Linkage, known bool, err error) {
 	return l, true, im.references(l, copyType, slotType)
 }
 
-// linkTables reads the tables by which symbols are looked up. They are side by side in most files, and then read at once.
+// linkTables reads the tables by which symbols are looked up. They are side by side in most files, and then read at
+// once.
 func (im *Image) linkTables(l *Linkage, symbols, n uint64) error {
 	type table struct {
 		off, size uint64
@@ -318,12 +321,13 @@ func (l *Linkage) Exports() bool {
 	return false
 }
 
-// Defines reports whether a reference of another object, or a copy relocation of this one's, binds to a definition of this
-// one (do_lookup_x and check_match of glibc elf/dl-lookup.c; musl compares no versions, and passes over those that are not
-// the default). budget counts down by the symbols that were compared, which in a table made for it are many; where it comes
-// to its end the answer is false.
+// Defines reports whether a reference of another object, or a copy relocation of this one's, binds to a definition of
+// this one (do_lookup_x and check_match of glibc elf/dl-lookup.c; musl compares no versions, and passes over those that
+// are not the default). budget counts down by the symbols that were compared, which in a table made for it are many;
+// where it comes to its end the answer is false.
 //
-// Where there is no DT_VERSYM and the reference has a version of this object, glibc before 2.41 fails at an assertion instead.
+// Where there is no DT_VERSYM and the reference has a version of this object, glibc before 2.41 fails at an assertion
+// instead.
 func (l *Linkage) Defines(r *Reference, musl bool, budget *int) bool {
 	h, others := &l.hash, 0
 	if len(h.buckets) == 0 {
@@ -332,7 +336,8 @@ func (l *Linkage) Defines(r *Reference, musl bool, budget *int) bool {
 	if !h.gnu {
 		chains := min(l.Symbols, uint64(len(h.chain))/h.size)
 		buckets := uint64(len(h.buckets)) / h.size
-		for i := l.word(h.buckets, uint64(sysvHash(r.Name))%buckets, h.size); i != 0 && uint64(i) < chains && *budget > 0; i = l.word(h.chain, uint64(i), h.size) {
+		for i := l.word(h.buckets, uint64(sysvHash(r.Name))%buckets, h.size); i != 0 && uint64(i) < chains &&
+			*budget > 0; i = l.word(h.chain, uint64(i), h.size) {
 			*budget--
 			if l.takes(i, r, musl, &others) {
 				return true
@@ -371,12 +376,13 @@ func (l *Linkage) Defines(r *Reference, musl bool, budget *int) bool {
 	return others == 1
 }
 
-// takes reports whether a reference binds to a symbol at once; others counts the versions to which it binds if there is no
-// other one.
+// takes reports whether a reference binds to a symbol at once; others counts the versions to which it binds if there is
+// no other one.
 func (l *Linkage) takes(i uint32, r *Reference, musl bool, others *int) bool {
 	s := l.symbol(i)
 	end := uint64(s.name) + uint64(len(r.Name))
-	if end >= uint64(len(l.names)) || l.names[end] != 0 || string(l.names[s.name:end]) != r.Name || !s.open() || r.PLT && s.section == elf.SHN_UNDEF {
+	if end >= uint64(len(l.names)) || l.names[end] != 0 || string(l.names[s.name:end]) != r.Name || !s.open() ||
+		r.PLT && s.section == elf.SHN_UNDEF {
 		return false
 	}
 	if !l.Versioned {
@@ -387,7 +393,8 @@ func (l *Linkage) takes(i uint32, r *Reference, musl bool, others *int) bool {
 	case musl:
 		return !hidden
 	case r.Version != nil:
-		return version != nil && version.Hash == r.Version.Hash && version.Name == r.Version.Name || version == nil && !hidden && !r.Hidden
+		return version != nil && version.Hash == r.Version.Hash && version.Name == r.Version.Name ||
+			version == nil && !hidden && !r.Hidden
 	case index < 3:
 		return true
 	case !hidden:
@@ -440,7 +447,8 @@ func (im *Image) references(l *Linkage, copies, slots uint64) error {
 			seen[i] |= own
 			return
 		}
-		r := Reference{Weak: elf.ST_BIND(s.info) == elf.STB_WEAK, Copy: kind == copied, PLT: kind&slot != 0, Lazy: kind&lazy != 0}
+		r := Reference{Weak: elf.ST_BIND(s.info) == elf.STB_WEAK, Copy: kind == copied, PLT: kind&slot != 0,
+			Lazy: kind&lazy != 0}
 		if uint64(s.name) >= uint64(len(l.names)) {
 			failed = Malformed(im.StrOff, "a symbol's name is offset %#x of a string table of %d bytes", s.name, len(l.names))
 			return
@@ -462,7 +470,8 @@ func (im *Image) references(l *Linkage, copies, slots uint64) error {
 	for _, t := range []struct {
 		at, size, relative elf.DynTag
 		addend, calls      bool
-	}{{elf.DT_RELA, elf.DT_RELASZ, elf.DT_RELACOUNT, true, false}, {elf.DT_REL, elf.DT_RELSZ, elf.DT_RELCOUNT, false, false},
+	}{{elf.DT_RELA, elf.DT_RELASZ, elf.DT_RELACOUNT, true, false},
+		{elf.DT_REL, elf.DT_RELSZ, elf.DT_RELCOUNT, false, false},
 		{elf.DT_JMPREL, elf.DT_PLTRELSZ, 0, elf.DynTag(plt.Val) == elf.DT_RELA, true}} {
 		at, ok := im.Dyn(t.at)
 		bytes, sized := im.Dyn(t.size)

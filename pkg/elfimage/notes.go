@@ -30,7 +30,8 @@ const maxSonames = 4096
 
 // DlopenNotes returns what the file's .note.dlopen notes say, in the file's order.
 // It finds them by PT_NOTE, as a program at run time does, and without one by
-// SHT_NOTE. A note that is not as specified is passed over, and so is what has more names than maxSonames: notes are hints.
+// SHT_NOTE. A note that is not as specified is passed over, and so is what has more names than maxSonames: notes are
+// hints.
 func (im *Image) DlopenNotes() ([]DlopenNote, error) {
 	var found []DlopenNote
 	names := 0
@@ -121,7 +122,8 @@ func (im *Image) eachNoteIn(b []byte, align uint64) func(func(noteIn) bool) {
 			if namesz > math.MaxUint32/2 || desc+size > all {
 				return
 			}
-			n := noteIn{bytes.TrimRight(b[at+12:at+12+namesz], "\x00"), im.Order.Uint32(b[at+8:]), at, desc, size, min(desc+(size+align-1)&^(align-1), all)}
+			n := noteIn{bytes.TrimRight(b[at+12:at+12+namesz], "\x00"), im.Order.Uint32(b[at+8:]), at, desc, size,
+				min(desc+(size+align-1)&^(align-1), all)}
 			if !yield(n) {
 				return
 			}

@@ -57,7 +57,8 @@ func sizeTag(table elf.DynTag) (elf.DynTag, bool) {
 // TableSections are the dynamic entries that point to a table whose sections have a type
 // of their own (gABI, "Sections"; glibc elf.h for GNU's).
 var TableSections = [...]tableSection{
-	{elf.DT_STRTAB, elf.SHT_STRTAB}, {elf.DT_SYMTAB, elf.SHT_DYNSYM}, {elf.DT_HASH, elf.SHT_HASH}, {elf.DT_GNU_HASH, elf.SHT_GNU_HASH},
+	{elf.DT_STRTAB, elf.SHT_STRTAB}, {elf.DT_SYMTAB, elf.SHT_DYNSYM}, {elf.DT_HASH, elf.SHT_HASH},
+	{elf.DT_GNU_HASH, elf.SHT_GNU_HASH},
 	{elf.DT_VERSYM, elf.SHT_GNU_VERSYM}, {elf.DT_VERNEED, elf.SHT_GNU_VERNEED}, {elf.DT_VERDEF, elf.SHT_GNU_VERDEF},
 }
 

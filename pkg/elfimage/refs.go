@@ -233,7 +233,8 @@ func (im *Image) StringSection() int {
 		if s.Type == elf.SHT_STRTAB && s.Flags&elf.SHF_ALLOC != 0 && s.Addr == im.StrAddr {
 			return i
 		}
-		if s.Type == elf.SHT_DYNAMIC && s.Off == im.DynOff && uint64(s.Link) < uint64(len(im.Sections)) && im.Sections[s.Link].Type == elf.SHT_STRTAB {
+		if s.Type == elf.SHT_DYNAMIC && s.Off == im.DynOff && uint64(s.Link) < uint64(len(im.Sections)) &&
+			im.Sections[s.Link].Type == elf.SHT_STRTAB {
 			linked = int(s.Link)
 		}
 	}

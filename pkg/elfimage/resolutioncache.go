@@ -70,7 +70,8 @@ func (im *Image) ResolutionCaches() (all []ResolutionCache, err error) {
 			if string(n.owner) != CacheOwner || n.typ != CacheType && n.typ != 0 {
 				continue
 			}
-			c := ResolutionCache{Off: p.Off + n.start, Size: n.end - n.start, Prog: -1, Silent: n.typ == 0, Description: string(b[n.desc : n.desc+n.size])}
+			c := ResolutionCache{Off: p.Off + n.start, Size: n.end - n.start, Prog: -1, Silent: n.typ == 0,
+				Description: string(b[n.desc : n.desc+n.size])}
 			if n.start == 0 && len(bytes.Trim(b[n.end:], "\x00")) == 0 {
 				c.Prog = i
 			}

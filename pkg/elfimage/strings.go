@@ -188,7 +188,8 @@ func eachLibrary(b []byte, from, limit int, yield func(string, bool) bool) bool 
 		}
 		after := dot + len(".so")
 		end := after
-		for end < len(b) && end-dot < maxName && (b[end] == '.' && end+1 < len(b) && digit(b[end+1]) || digit(b[end]) && end > after) {
+		for end < len(b) && end-dot < maxName && (b[end] == '.' && end+1 < len(b) && digit(b[end+1]) ||
+			digit(b[end]) && end > after) {
 			end++
 		}
 		exact := end < len(b) && b[end] == 0

@@ -23,8 +23,8 @@ const (
 	verFlagWeak = 2
 )
 
-// Bounds for files made to keep us busy: records, bytes of a name with its NUL, which for a library is PATH_MAX, and of all
-// names. glibc, of all files, has some forty records.
+// Bounds for files made to keep us busy: records, bytes of a name with its NUL, which for a library is PATH_MAX, and of
+// all names. glibc, of all files, has some forty records.
 const (
 	maxVersions     = 1 << 14
 	maxVersionName  = 4096
@@ -97,7 +97,8 @@ func (im *Image) nameVersions(versions []Version) (err error) {
 		at, end := im.StrOff+uint64(off), im.StrOff+im.StrSize
 		s, err := im.cstring(at, min(at+maxVersionName, end))
 		if left -= len(s); left < 0 || err != nil && at < end-min(end, maxVersionName) {
-			return "", Malformed(at, "names of versions of more than %d bytes, or of %d in all", maxVersionName-1, maxVersionNames)
+			return "", Malformed(at, "names of versions of more than %d bytes, or of %d in all", maxVersionName-1,
+				maxVersionNames)
 		}
 		return s, err
 	}
@@ -127,8 +128,9 @@ type versionTable struct {
 }
 
 var (
-	verneed = versionTable{count: elf.DT_VERNEEDNUM, size: 16, str: 4, aux: 8, next: 12, auxSize: 16, auxStr: 8, auxNext: 12}
-	verdef  = versionTable{count: elf.DT_VERDEFNUM, size: 20, aux: 12, next: 16, auxSize: 8, auxNext: 4}
+	verneed = versionTable{count: elf.DT_VERNEEDNUM, size: 16, str: 4, aux: 8, next: 12, auxSize: 16, auxStr: 8,
+		auxNext: 12}
+	verdef = versionTable{count: elf.DT_VERDEFNUM, size: 20, aux: 12, next: 16, auxSize: 8, auxNext: 4}
 )
 
 // versionTableOf returns how the table of DT_VERNEED or DT_VERDEF looks.
@@ -191,7 +193,8 @@ func (im *Image) eachVersionRecord(table elf.DynTag, head, aux func(addr uint64,
 	if num, _ := im.Dyn(t.count); num.Val > im.size/t.size {
 		return Malformed(num.Off, "%v is %d in a file of %d bytes", t.count, num.Val, im.size)
 	}
-	return im.records(d, im.size/8, head, aux) // records that fit in the file; overlapping ones are not followed without end
+	// records that fit in the file; overlapping ones are not followed without end
+	return im.records(d, im.size/8, head, aux)
 }
 
 // VersionTableSize returns the size in bytes of what DT_VERNEED or DT_VERDEF names:

@@ -22,7 +22,8 @@ type window struct {
 	loaded uint64 // where held: a bit for each page of buf that has been read
 }
 
-const windowSize = 8 << 10 // bytes: the structures at the end of a small library, mostly; copying more costs more than it saves
+// bytes: the structures at the end of a small library, mostly; copying more costs more than it saves
+const windowSize = 8 << 10
 
 // buffers are used again by one image after another: a tool that looks at
 // thousands of small files would otherwise spend its time in the memory allocator.

@@ -32,7 +32,8 @@ func (e *entry) in(f Conclusion) Conclusion {
 
 // of reports a finding of an entry: what it is.
 func (c *Case) of(e *entry, id string, fix remedy.Remedy, is string, args ...any) {
-	c.report(e.in(Conclusion{ID: id, Message: fmt.Sprintf("entry %d, %s, ", e.position, e.text) + fmt.Sprintf(is, args...), Remedy: fix}))
+	c.report(e.in(Conclusion{ID: id, Message: fmt.Sprintf("entry %d, %s, ", e.position, e.text) + fmt.Sprintf(is, args...),
+		Remedy: fix}))
 }
 
 // collectNames fills own and maybe. With DT_RUNPATH the loader looks up what the
@@ -76,8 +77,9 @@ func (c *Case) safety() {
 		switch {
 		case e.text == "":
 			c.report(e.in(Conclusion{ID: EmptyEntry,
-				Message: fmt.Sprintf("entry %d of the run path %q is empty: the loader searches the working directory there", e.position, brief(c.file.List)),
-				Remedy:  c.normalize().And("; if the working directory is really meant, write \".\"")}))
+				Message: fmt.Sprintf("entry %d of the run path %q is empty: the loader searches the working directory there",
+					e.position, brief(c.file.List)),
+				Remedy: c.normalize().And("; if the working directory is really meant, write \".\"")}))
 		case e.stub:
 			more := ""
 			if names := c.heldNames(e); len(names) > 0 {
@@ -100,7 +102,8 @@ func (c *Case) safety() {
 		}
 		if e.compat && link != nil {
 			f := Conclusion{ID: DriverBeforeCompat, Library: driver.LibCUDA, Remedy: c.normalize()}
-			f.Message = fmt.Sprintf("the driver link %s is entry %d, before the compat directory %s, entry %d: the host's %s wins over ",
+			f.Message = fmt.Sprintf(
+				"the driver link %s is entry %d, before the compat directory %s, entry %d: the host's %s wins over ",
 				link.text, link.position, e.text, e.position, driver.LibCUDA)
 			if why := c.outOfPlace(path.Join(e.dir, driver.LibCUDA)); why != "" {
 				f.Severity = Warning
@@ -224,7 +227,8 @@ func (c *Case) ambiguity() {
 		}
 		if len(g.names) > 1 {
 			f.Libraries = g.names
-			f.Message = fmt.Sprintf("%s are in each of %s, and differ; the file does not need them at present; those in %s win at run time",
+			f.Message = fmt.Sprintf(
+				"%s are in each of %s, and differ; the file does not need them at present; those in %s win at run time",
 				remedy.List(g.names), strings.Join(dirs, ", "), g.first[0].entry.text)
 		} else {
 			f.Message += "; the file does not need it at present"
@@ -264,7 +268,8 @@ func (c *Case) ambiguous(name string, all []candidate) Conclusion {
 			f.Candidates[i].Wins = f.Candidates[i].Path == o.Path
 		}
 	}
-	f.Message = fmt.Sprintf("%s is ambiguous: different files are %s; at run time %s wins%s", name, strings.Join(places, " and "), winner, why)
+	f.Message = fmt.Sprintf("%s is ambiguous: different files are %s; at run time %s wins%s", name,
+		strings.Join(places, " and "), winner, why)
 	if slices.ContainsFunc(all, func(x candidate) bool { return x.entry.driver }) && driver.Provides(name) {
 		var others []string
 		for _, x := range all {
@@ -272,7 +277,8 @@ func (c *Case) ambiguous(name string, all []candidate) Conclusion {
 				others = append(others, x.entry.text)
 			}
 		}
-		f.Remedy = c.without(others...).And(": %s comes with the host's driver; where the directory is a compat directory, name it with --compat", name)
+		f.Remedy = c.without(others...).And(
+			": %s comes with the host's driver; where the directory is a compat directory, name it with --compat", name)
 		return f
 	}
 	// The first stays that no other remedy takes out; where what then is loaded does not do for the file, another one.
@@ -350,7 +356,9 @@ func (c *Case) shadowing() {
 		for _, name := range slices.Sorted(maps.Keys(c.own)) {
 			if driver.Provides(name) && c.Load.Holds(e.dir, name) && !c.ignored(name) {
 				c.report(e.in(Conclusion{ID: Shadowing, Library: name,
-					Message: fmt.Sprintf("%s comes with the host's driver, in %s (entry %d), but %s (entry %d) holds one too, comes before it and wins at run time",
+					Message: fmt.Sprintf(
+						"%s comes with the host's driver, in %s (entry %d), but %s (entry %d) holds one too, comes before it and wins "+
+							"at run time",
 						name, c.entries[i].text, c.entries[i].position, e.text, e.position),
 					Remedy: c.without(e.text).And("; where it is a compat directory, name it with --compat")}))
 			}

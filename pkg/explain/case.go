@@ -60,8 +60,8 @@ type Options struct {
 	Symbols bool
 	// GPUs are those that the files' GPU code is to be for; none: it is not looked at.
 	GPUs []gpucode.Target
-	// Saved says by how much the closure of a store path would be smaller without one of its references, which nothing else
-	// in it has; ok is false where nobody knows. It may be nil.
+	// Saved says by how much the closure of a store path would be smaller without one of its references, which nothing
+	// else in it has; ok is false where nobody knows. It may be nil.
 	Saved func(pkg, ref string) (size string, ok bool)
 }
 
@@ -88,8 +88,9 @@ type System struct {
 // New returns a system whose files a loader sees.
 func New(l *loader.Loader, o Options) *System { return &System{Options: o, Loader: l} }
 
-// Case is a start of which is concluded what can be said: a load, and what is known beside it. Everything that any command says
-// of it is one of its [Case.Conclusions], or a [Verdict] on a library of the driver that nothing is wrong with.
+// Case is a start of which is concluded what can be said: a load, and what is known beside it. Everything that any
+// command says of it is one of its [Case.Conclusions], or a [Verdict] on a library of the driver that nothing is wrong
+// with.
 type Case struct {
 	*System
 	*process.State
@@ -130,8 +131,9 @@ type entry struct {
 // MaxEntries bounds the entries that are looked at; no real run path has that many.
 const MaxEntries = 2000
 
-// Begin begins with the start of a file by its path below the root: where that is a wrapper, of what it starts in its own place, and
-// with interpreters, where it is a script, of what its first line names. Errors are [process.Start.Begin]'s.
+// Begin begins with the start of a file by its path below the root: where that is a wrapper, of what it starts in its
+// own place, and with interpreters, where it is a script, of what its first line names. Errors are
+// [process.Start.Begin]'s.
 func (y *System) Begin(file string, interpreters bool) (*Case, error) {
 	start := process.Behind(y.Loader, file, interpreters)
 	state, err := start.Begin(y.Loader)
@@ -214,7 +216,8 @@ func (c *Case) Open() (open []Conclusion) {
 	return open
 }
 
-// Strictly returns a conclusion with its severity: the usual one where it has none, and an error for a warning where that is asked.
+// Strictly returns a conclusion with its severity: the usual one where it has none, and an error for a warning where
+// that is asked.
 func (y *System) Strictly(f Conclusion) Conclusion {
 	if f.Severity == "" {
 		f.Severity = rule(f.ID).Severity

@@ -100,7 +100,8 @@ func Describe(c *Case) *File {
 	f.libraries(s, c.WithFailed()[1:], 0)
 	for _, p := range c.Failed {
 		for i := range f.Libraries { // what it brought is gone again
-			if lib := &f.Libraries[i]; lib.Path != nil && lib.Error == "" && slices.ContainsFunc(p.Brought, func(o *loader.Object) bool { return &o.Path == lib.Path }) {
+			if lib := &f.Libraries[i]; lib.Path != nil && lib.Error == "" &&
+				slices.ContainsFunc(p.Brought, func(o *loader.Object) bool { return &o.Path == lib.Path }) {
 				lib.Error = fmt.Sprintf("not loaded, as opening %s fails", p.Name)
 			}
 		}
@@ -123,7 +124,8 @@ func (f *File) libraries(s *loader.Load, objects []*loader.Object, namespace int
 		}
 	}
 	for _, o := range objects {
-		lib := Library{Soname: o.Name, Namespace: namespace, Rule: string(o.Rule), Cause: string(o.Cause), Certain: o.Certain(), Error: o.Err, Also: also[o], Tried: []Tried{}}
+		lib := Library{Soname: o.Name, Namespace: namespace, Rule: string(o.Rule), Cause: string(o.Cause),
+			Certain: o.Certain(), Error: o.Err, Also: also[o], Tried: []Tried{}}
 		if o.Found() {
 			lib.Path = &o.Path
 			if o.File != nil && o.File.Path != o.Path {

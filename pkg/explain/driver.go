@@ -28,7 +28,8 @@ type Layout struct {
 	// Unfit says why a libcuda.so.1 on this machine that is none of a compat package does not
 	// work with the host's driver; "" where it does. nil: nobody can say.
 	Unfit func(file string) string
-	// Nix says that the files are a Nix package's, wherever they are: what is in a store is its, and changed where it is built.
+	// Nix says that the files are a Nix package's, wherever they are: what is in a store is its, and changed where it is
+	// built.
 	Nix bool
 }
 
@@ -89,7 +90,9 @@ func (c *Case) Driver() []Verdict {
 func (c *Case) Verdicts() (all []*Verdict) {
 	seen := map[[2]string]bool{}
 	gone := func(o *loader.Object) bool { // with an opening that failed
-		return o.Found() && slices.ContainsFunc(c.Failed, func(p *loader.Opening) bool { return p.To != o && slices.Contains(p.Brought, o) })
+		return o.Found() && slices.ContainsFunc(c.Failed, func(p *loader.Opening) bool {
+			return p.To != o && slices.Contains(p.Brought, o)
+		})
 	}
 	for _, o := range c.WithFailed()[1:] {
 		if gone(o) {
@@ -144,10 +147,14 @@ func (c *Case) Verdict(o *loader.Object) *Verdict {
 	case l.StubDirs.Contains(real), l.StubDirs.Contains(dir) && !c.isHosts(o, link):
 		v.Origin, v.Kind, v.Answer = FromStub, StubLoaded, 34
 		v.Text = fmt.Sprintf("%sa stub, %s: every call of it fails with CUDA_ERROR_STUB_LIBRARY (34).", where, o.Path)
-		v.Remedy = c.offTheSearch(o, func(list *loader.Object) remedy.Remedy { return c.EditForDriver(list, l.StubReplace()...) })
+		v.Remedy = c.offTheSearch(o, func(list *loader.Object) remedy.Remedy {
+			return c.EditForDriver(list, l.StubReplace()...)
+		})
 	case c.answersAsStub(o):
 		v.Origin, v.Kind, v.Answer = FromStub, StubLoaded, 34
-		v.Text = fmt.Sprintf("%sa stub, %s, by its code, whatever its directory is called: every call of it fails with CUDA_ERROR_STUB_LIBRARY (34).", where, o.Path)
+		v.Text = fmt.Sprintf(
+			"%sa stub, %s, by its code, whatever its directory is called: every call of it fails with CUDA_ERROR_STUB_LIBRARY "+
+				"(34).", where, o.Path)
 		v.Remedy = remedy.Do("remove that file, and let the driver link be searched")
 	case (runpath.Key(dir) == runpath.Key(link) || l.StubDirs.Contains(dir)) && !compat(real):
 		v.Origin, v.Good = FromDriver, true
@@ -162,22 +169,30 @@ func (c *Case) Verdict(o *loader.Object) *Verdict {
 		c.compat(v, o, where, dir)
 	case store.Contains(dir):
 		v.Origin = FromOther
-		v.Text = fmt.Sprintf("%s%s, from a Nix store: it must have exactly the version of the host's kernel module.", where, o.Path)
+		v.Text = fmt.Sprintf("%s%s, from a Nix store: it must have exactly the version of the host's kernel module.",
+			where, o.Path)
 		v.Remedy = remedy.Do("remove the directory from the run path and let autoAddDriverRunpath add the driver link")
 	case o.Rule.InRunPath():
 		v.Origin = FromOther
-		v.Text = fmt.Sprintf("%s%s, through the run path entry %s, which is neither the driver link nor a compat directory: right only if the host's driver is installed there.",
+		v.Text = fmt.Sprintf(
+			"%s%s, through the run path entry %s, which is neither the driver link nor a compat directory: right only if the "+
+				"host's driver is installed there.",
 			where, o.Path, o.Entry)
-	case o.Rule == loader.ByCache, o.Rule == loader.ByDefault, o.Rule == loader.ByEnv, o.Rule == loader.ByPathFile, o.Cause == loader.Preload, o.Cause == loader.PreloadFile:
+	case o.Rule == loader.ByCache, o.Rule == loader.ByDefault, o.Rule == loader.ByEnv, o.Rule == loader.ByPathFile,
+		o.Cause == loader.Preload, o.Cause == loader.PreloadFile:
 		v.Origin, v.Good = FromDriver, true
-		v.Text = fmt.Sprintf("%s%s, by %s: the driver of this host, if it was installed there; on NixOS it is not.", where, o.Path, o.Rule)
+		v.Text = fmt.Sprintf("%s%s, by %s: the driver of this host, if it was installed there; on NixOS it is not.", where,
+			o.Path, o.Rule)
 	default:
 		v.Origin = FromOther
-		v.Text = fmt.Sprintf("%s%s (%s), which is neither the driver link nor a compat directory: right only if the host's driver is installed there.", where, o.Path, o.How(nil))
+		v.Text = fmt.Sprintf(
+			"%s%s (%s), which is neither the driver link nor a compat directory: right only if the host's driver is installed "+
+				"there.", where, o.Path, o.How(nil))
 	}
 	if v.Kind == "" && v.Origin != FromCompat && l.Unfit != nil && o.Name == driver.LibCUDA && o.File != nil {
 		if why := l.Unfit(o.File.Path); why != "" {
-			v.Good, v.Kind, v.Answer, v.Text = false, UnfitDriver, 803, fmt.Sprintf("%s%s (%s) is %s.", where, o.Path, o.How(nil), why)
+			v.Good, v.Kind, v.Answer, v.Text = false, UnfitDriver, 803, fmt.Sprintf("%s%s (%s) is %s.", where, o.Path,
+				o.How(nil), why)
 		}
 	}
 	return v
@@ -230,18 +245,21 @@ func (c *Case) compatBehind(v *Verdict, o *loader.Object) {
 			return
 		}
 		v.Good, v.Kind = false, DriverBeforeCompat
-		v.Text = strings.TrimSuffix(v.Text, ": right.") + fmt.Sprintf(". The compat directory %s comes after it, so its newer driver is never loaded.", dir)
+		v.Text = strings.TrimSuffix(v.Text, ": right.") +
+			fmt.Sprintf(". The compat directory %s comes after it, so its newer driver is never loaded.", dir)
 		v.Remedy = c.EditForDriver(o.List, l.Tool("runpath", "normalize")...)
 		return
 	}
 }
 
-// outOfPlace says why a compat package's libcuda.so.1 does no good beside the driver that is known; "" where it may do some.
+// outOfPlace says why a compat package's libcuda.so.1 does no good beside the driver that is known; "" where it may do
+// some.
 func (c *Case) outOfPlace(file string) string {
 	if c.CompatVerdict == nil {
 		return ""
 	}
-	if it, ok := c.CompatVerdict(c.Loader.Host(file)); ok && (it.Help == forwardcompat.Harms || it.Help == forwardcompat.Cannot || it.Help == forwardcompat.NotNeeded) {
+	if it, ok := c.CompatVerdict(c.Loader.Host(file)); ok && (it.Help == forwardcompat.Harms ||
+		it.Help == forwardcompat.Cannot || it.Help == forwardcompat.NotNeeded) {
 		return it.Reason
 	}
 	return ""
@@ -249,12 +267,20 @@ func (c *Case) outOfPlace(file string) string {
 
 // compat says what there is to say of a compat package's library.
 func (c *Case) compat(v *Verdict, o *loader.Object, where, dir string) {
-	v.Text = fmt.Sprintf("%sthe compat directory %s: right if the host's kernel module is older than that driver; otherwise the driver fails with CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803).", where, dir)
+	v.Text = fmt.Sprintf(
+		"%sthe compat directory %s: right if the host's kernel module is older than that driver; otherwise the driver "+
+			"fails with CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803).", where, dir)
 	if o.Name != driver.LibCUDA {
-		if i := slices.IndexFunc(c.Objects, func(x *loader.Object) bool { return x.Name == driver.LibCUDA && x.Found() && x.Err == "" }); i >= 0 && !c.IsCompat(c.Load, path.Dir(c.Objects[i].Path), path.Dir(c.Objects[i].Path)) {
+		if i := slices.IndexFunc(c.Objects, func(x *loader.Object) bool {
+			return x.Name == driver.LibCUDA && x.Found() &&
+				x.Err == ""
+		}); i >= 0 && !c.IsCompat(c.Load, path.Dir(c.Objects[i].Path), path.Dir(c.Objects[i].Path)) {
 			v.Good, v.Kind = false, CompatHarms
-			v.Text = fmt.Sprintf("%sthe compat directory %s, and libcuda.so.1 is %s, of another driver: one does not take what the other makes (218).", where, dir, c.Objects[i].Path)
-			v.Remedy = remedy.Do("let both come from one of them: runpath normalize puts the compat directory first, for all of its libraries")
+			v.Text = fmt.Sprintf(
+				"%sthe compat directory %s, and libcuda.so.1 is %s, of another driver: one does not take what the other makes "+
+					"(218).", where, dir, c.Objects[i].Path)
+			v.Remedy = remedy.Do(
+				"let both come from one of them: runpath normalize puts the compat directory first, for all of its libraries")
 		}
 		return
 	}
@@ -266,15 +292,19 @@ func (c *Case) compat(v *Verdict, o *loader.Object, where, dir string) {
 		return
 	}
 	v.Help = it.Help
-	does := map[forwardcompat.Help]string{forwardcompat.Helps: "helps here", forwardcompat.MayHelp: "helps here, if this GPU may (not known)", forwardcompat.MayOnL4T: "helps here, if this board may (not known)", forwardcompat.Cannot: "cannot help here",
+	does := map[forwardcompat.Help]string{forwardcompat.Helps: "helps here",
+		forwardcompat.MayHelp:  "helps here, if this GPU may (not known)",
+		forwardcompat.MayOnL4T: "helps here, if this board may (not known)", forwardcompat.Cannot: "cannot help here",
 		forwardcompat.NotNeeded: "is not needed here", forwardcompat.Harms: "harms here"}[it.Help]
 	v.Text = fmt.Sprintf("%sthe compat directory %s, which %s: %s (%s).", where, dir, does, it.Reason, it.Source)
 	if it.Help == forwardcompat.Cannot || it.Help == forwardcompat.Harms {
 		v.Good, v.Kind, v.Answer = false, CompatHarms, it.Answer
 		v.Remedy = c.offTheSearch(o, func(list *loader.Object) remedy.Remedy {
 			link := c.Link(list.File.ELF.Machine)
-			if !slices.ContainsFunc(runpath.Parse(list.File.List), func(e string) bool { return runpath.Key(e) == runpath.Key(link) }) {
-				return c.EditForDriver(list, "runpath", "edit", "--replace-entry", listed(o)+"="+link) // without either it would not start
+			if !slices.ContainsFunc(runpath.Parse(list.File.List),
+				func(e string) bool { return runpath.Key(e) == runpath.Key(link) }) {
+				// without either it would not start
+				return c.EditForDriver(list, "runpath", "edit", "--replace-entry", listed(o)+"="+link)
 			}
 			return c.EditForDriver(list, "runpath", "edit", "--remove-entry", listed(o))
 		})
@@ -303,8 +333,8 @@ func (c *Case) Edit(o *loader.Object, argv ...string) remedy.Remedy {
 	return remedy.Edit(c.File(o, false), argv...)
 }
 
-// EditForDriver is Edit where what is wrong is which of the driver's libraries is found: hostDriver run gives a program the
-// host's, whatever its files say.
+// EditForDriver is Edit where what is wrong is which of the driver's libraries is found: hostDriver run gives a program
+// the host's, whatever its files say.
 func (c *Case) EditForDriver(o *loader.Object, argv ...string) remedy.Remedy {
 	return remedy.Edit(c.File(o, true), argv...)
 }
@@ -322,7 +352,8 @@ func (c *Case) File(o *loader.Object, driven bool) remedy.File {
 	return f
 }
 
-// File is a file, or a directory, of this machine as what a remedy would change. at is its path, free of symbolic links.
+// File is a file, or a directory, of this machine as what a remedy would change. at is its path, free of symbolic
+// links.
 func (l *Layout) File(at string) remedy.File {
 	f := remedy.File{Path: at, Object: store.Object(l.StubDirs.Store, at), Building: l.Nix}
 	f.Rest = strings.TrimPrefix(strings.TrimPrefix(at, f.Object), "/")
@@ -346,12 +377,14 @@ func (c *Case) asker(o *loader.Object) (by *loader.Object, linked bool) {
 	s := c.Load
 	link := runpath.Key(c.Link(s.Main.File.ELF.Machine))
 	has := func(x *loader.Object) bool {
-		return x.File != nil && slices.ContainsFunc(runpath.Parse(x.File.List), func(e string) bool { return runpath.Key(e) == link })
+		return x.File != nil && slices.ContainsFunc(runpath.Parse(x.File.List),
+			func(e string) bool { return runpath.Key(e) == link })
 	}
 	if by = o.NeededBy; by == nil {
 		by = s.Main
 	}
-	return by, !strings.Contains(o.Name, "/") && (has(by) || by.File != nil && by.File.Tag != elf.DT_RUNPATH && has(s.Main) && s.Main.File.Tag == elf.DT_RPATH)
+	return by, !strings.Contains(o.Name, "/") && (has(by) || by.File != nil && by.File.Tag != elf.DT_RUNPATH &&
+		has(s.Main) && s.Main.File.Tag == elf.DT_RPATH)
 }
 
 // nowhere: the library is not found.
@@ -362,23 +395,33 @@ func (c *Case) nowhere(v *Verdict, link, may string) {
 	add := func() remedy.Remedy { return c.EditForDriver(by, c.Tool("autoAddDriverRunpath")...) }
 	row, _ := driver.Lookup(path.Base(o.Name))
 	switch {
-	case o.Cause == loader.DlopenString && row.Soname != "" && row.Soname != o.Name && slices.ContainsFunc(c.Objects, func(x *loader.Object) bool { return x.Name == row.Soname && x.Found() && x.Err == "" }):
-		v.Kind, v.Answer, v.Good, v.Text = "", 0, true, fmt.Sprintf("%s, which is that library by its soname, is found.", row.Soname)
+	case o.Cause == loader.DlopenString && row.Soname != "" && row.Soname != o.Name &&
+		slices.ContainsFunc(c.Objects, func(x *loader.Object) bool {
+			return x.Name == row.Soname && x.Found() && x.Err == ""
+		}):
+		v.Kind, v.Answer, v.Good, v.Text = "", 0, true,
+			fmt.Sprintf("%s, which is that library by its soname, is found.", row.Soname)
 	case strings.Contains(o.Name, "/"):
 		v.Text = fmt.Sprintf("%s comes with the host's driver, on NixOS in %s.", path.Base(o.Name), link)
 		v.Remedy = c.byName(o)
 	case o.Cause == loader.DlopenAsked && !c.NeedsDriver(o):
 		v.Kind, v.Answer, v.Text = "", 0, "Nothing that is loaded asks for it."
 	case linked:
-		v.Kind, v.Text = DriverAbsent, fmt.Sprintf("The driver link %s is in the run path, but this machine has no such library there.", link)
-		v.Remedy = remedy.Do("none is needed on a build machine; --assume-driver DIR shows what a host with a driver would load; on a host other than NixOS, hostDriver makes the link")
+		v.Kind, v.Text = DriverAbsent, fmt.Sprintf(
+			"The driver link %s is in the run path, but this machine has no such library there.", link)
+		v.Remedy = remedy.Do(
+			"none is needed on a build machine; --assume-driver DIR shows what a host with a driver would load; on a host " +
+				"other than NixOS, hostDriver makes the link")
 		if c.Assumed != "" {
-			v.Text = fmt.Sprintf("The driver link %s is in the run path, but %s, which is assumed to be there, has no such library.", link, c.Assumed)
+			v.Text = fmt.Sprintf(
+				"The driver link %s is in the run path, but %s, which is assumed to be there, has no such library.",
+				link, c.Assumed)
 		}
 	case c.OfNix():
 		v.Text, v.Remedy = fmt.Sprintf("The driver link %s is not in the run path of %s.", link, by.Path), add()
 	default:
-		v.Text, v.Remedy = "It comes with the host's driver, which is not in the default directories; on NixOS it never is.", add()
+		v.Text, v.Remedy = "It comes with the host's driver, which is not in the default directories; on NixOS it never is.",
+			add()
 		if v.Command != nil {
 			v.Remedy = v.And(", for NixOS")
 		}
@@ -386,9 +429,12 @@ func (c *Case) nowhere(v *Verdict, link, may string) {
 	v.Text = fmt.Sprintf("%s%s: nowhere. %s", o.Name, may, v.Text)
 }
 
-// NeedsDriver reports whether an object of the process, other than but, or one that may be opened, is one of the driver's or the toolkit's, which opens the driver's.
+// NeedsDriver reports whether an object of the process, other than but, or one that may be opened, is one of the
+// driver's or the toolkit's, which opens the driver's.
 func (c *Case) NeedsDriver(but *loader.Object) bool {
-	return slices.ContainsFunc(c.WithFailed(), func(o *loader.Object) bool { return o != but && driver.NeedsDriver(path.Base(o.Name)) })
+	return slices.ContainsFunc(c.WithFailed(), func(o *loader.Object) bool {
+		return o != but && driver.NeedsDriver(path.Base(o.Name))
+	})
 }
 
 // OfNix reports whether the file is a Nix package's.

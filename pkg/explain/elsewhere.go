@@ -31,7 +31,10 @@ func (c *Case) byProcessor() {
 		var on []string
 		for k := 0; k <= len(levels); k++ { // with all levels, with all but the best …, with none
 			x, ok := c.winner(name, levels[k:])
-			if !ok || slices.ContainsFunc(won, func(w candidate) bool { return w.entry == x.entry || c.isSame(w.file, x.file) }) {
+			if !ok || slices.ContainsFunc(won, func(w candidate) bool {
+				return w.entry == x.entry ||
+					c.isSame(w.file, x.file)
+			}) {
 				continue
 			}
 			processor := "any other"
@@ -44,13 +47,16 @@ func (c *Case) byProcessor() {
 			continue
 		}
 		f := c.several(name, won)
-		f.Remedy = remedy.Do("put %s into %s itself too, for other processors, or take one of the directories out of the run path; --ignore %s accepts it",
+		f.Remedy = remedy.Do(
+			"put %s into %s itself too, for other processors, or take one of the directories out of the run path; --ignore %s "+
+				"accepts it",
 			name, won[0].entry.text, name)
 		var places []string
 		for i, x := range won {
 			places = append(places, fmt.Sprintf("%s (entry %d) on %s", x.path, x.entry.position, on[i]))
 		}
-		f.Message = fmt.Sprintf("%s is ambiguous: the processor decides which file is loaded: %s", name, strings.Join(places, ", "))
+		f.Message = fmt.Sprintf("%s is ambiguous: the processor decides which file is loaded: %s", name,
+			strings.Join(places, ", "))
 		c.report(f)
 	}
 }
@@ -110,10 +116,13 @@ func (c *Case) loadedElsewhere() {
 			}
 			position := slices.Index(runpath.Parse(o.File.List), entry) + 1
 			c.report(Conclusion{ID: Ambiguous, Severity: Warning, Library: u.Name,
-				Message: fmt.Sprintf("%s needs %s, and its own run path leads to %s (entry %d), but the program has already loaded %s, which it gets instead",
+				Message: fmt.Sprintf(
+					"%s needs %s, and its own run path leads to %s (entry %d), but the program has already loaded %s, which it gets "+
+						"instead",
 					o.Path, u.Name, where, position, u.To.Path),
 				Candidates: []Candidate{{u.To.Path, 0, true}, {where, position, false}},
-				Remedy: remedy.Do("make both find the same file: make the run paths of the program and of %s agree; --ignore %s accepts it",
+				Remedy: remedy.Do(
+					"make both find the same file: make the run paths of the program and of %s agree; --ignore %s accepts it",
 					o.Path, u.Name)})
 		}
 	}
@@ -154,7 +163,8 @@ func (c *Case) libc() {
 		if o.Name == "libstdc++.so.6" && o.Rule.InRunPath() {
 			if beside := c.Load.Default(o.Name); beside != nil && !c.isSame(beside, o.File) {
 				c.report(Conclusion{ID: Ambiguous, Severity: Warning, Library: o.Name,
-					Message: fmt.Sprintf("%s is %s (%s), beside the loader's own, %s: libraries of the system that are loaded later get this one",
+					Message: fmt.Sprintf(
+						"%s is %s (%s), beside the loader's own, %s: libraries of the system that are loaded later get this one",
 						o.Name, o.Path, o.How(nil), c.Loader.Inside(beside.Path)),
 					Candidates: []Candidate{{o.Path, 0, true}, {c.Loader.Inside(beside.Path), 0, false}},
 					Remedy:     remedy.Do("ship the newer of the two, or none; --ignore libstdc++.so.6 accepts it")})
@@ -163,7 +173,8 @@ func (c *Case) libc() {
 	}
 }
 
-// environment reports what LD_LIBRARY_PATH decides beside the driver's libraries, where the file would find another one without it.
+// environment reports what LD_LIBRARY_PATH decides beside the driver's libraries, where the file would find another one
+// without it.
 func (c *Case) environment() {
 	var decided []string
 	var first *loader.Object
@@ -189,7 +200,9 @@ func (c *Case) environment() {
 		decided = append(decided, fmt.Sprintf("%s, not %s", o.Path, at))
 	}
 	if first != nil {
-		c.report(Conclusion{ID: ByEnvironment, Object: first, By: first.NeededBy, Remedy: remedy.Do("name a directory in LD_LIBRARY_PATH that has the driver's libraries alone, as hostDriver run does"),
+		c.report(Conclusion{ID: ByEnvironment, Object: first, By: first.NeededBy,
+			Remedy: remedy.Do(
+				"name a directory in LD_LIBRARY_PATH that has the driver's libraries alone, as hostDriver run does"),
 			Message: "LD_LIBRARY_PATH also decides what is no library of the driver: " + remedy.List(decided)})
 	}
 }
@@ -201,7 +214,9 @@ func (c *Case) stack() {
 		if c.Load.Program {
 			what = "it gets one, and so do all its threads"
 		}
-		c.report(Conclusion{ID: ExecutableStack, Message: fmt.Sprintf("the file asks for an executable stack (%s): %s", why, what),
-			Remedy: c.edit("runpath", "edit", "--clear-execstack").And(" where nothing in it runs code on the stack; linkers ask for it where one object file has no .note.GNU-stack")})
+		c.report(Conclusion{ID: ExecutableStack,
+			Message: fmt.Sprintf("the file asks for an executable stack (%s): %s", why, what),
+			Remedy: c.edit("runpath", "edit", "--clear-execstack").And(
+				" where nothing in it runs code on the stack; linkers ask for it where one object file has no .note.GNU-stack")})
 	}
 }

@@ -32,11 +32,13 @@ func (c *Case) runPath() {
 	c.stack()
 	switch {
 	case c.file.Editing:
-		c.report(Conclusion{ID: StoppedEdit, Message: "the file is being edited by these tools: it loads, but is not finished yet"})
+		c.report(Conclusion{ID: StoppedEdit,
+			Message: "the file is being edited by these tools: it loads, but is not finished yet"})
 	case c.file.Stopped:
 		c.report(Conclusion{ID: StoppedEdit,
 			Message: "an edit of the file by these tools was stopped in its middle: it loads, but is not finished",
-			Remedy:  c.normalize().And(" finishes it, as any edit does; then make the edit that was stopped again, unless the run path is the new one")})
+			Remedy: c.normalize().And(
+				" finishes it, as any edit does; then make the edit that was stopped again, unless the run path is the new one")})
 	}
 	if c.file.Shadow {
 		c.report(Conclusion{ID: ShadowedRPath,
@@ -60,7 +62,8 @@ func (c *Case) duplicates() {
 		last[e.key] = i
 	}
 	for _, key := range again {
-		c.of(&c.entries[last[key]], DuplicateEntry, c.normalize("--dedupe").And(" keeps the first"), "names a directory that an earlier entry names")
+		c.of(&c.entries[last[key]], DuplicateEntry, c.normalize("--dedupe").And(" keeps the first"),
+			"names a directory that an earlier entry names")
 	}
 }
 
@@ -75,7 +78,8 @@ func (c *Case) directories() {
 		if c.mangled(e) {
 			continue
 		}
-		if token := runpath.UnknownToken(e.text); token != "" && c.Load.Interp != nil && c.Load.Interp.Kind == loader.GLibc && (e.text[0] == '$' || !c.Loader.Files().IsDir(e.dir)) {
+		if token := runpath.UnknownToken(e.text); token != "" && c.Load.Interp != nil && c.Load.Interp.Kind == loader.GLibc &&
+			(e.text[0] == '$' || !c.Loader.Files().IsDir(e.dir)) {
 			c.of(e, UnknownToken, fix(), runpath.NotAToken, token)
 			continue
 		}
@@ -94,11 +98,13 @@ func (c *Case) directories() {
 		host, _, err := files.Resolve(e.dir)
 		there := err == nil && files.IsDir(e.dir)
 		if where, how := c.writable(e.dir, host, there); where != "" {
-			c.report(e.in(Conclusion{ID: WritableEntry, Message: fmt.Sprintf("entry %d, %s: %s", e.position, e.text, fmt.Sprintf(how, where)),
+			c.report(e.in(Conclusion{ID: WritableEntry, Message: fmt.Sprintf("entry %d, %s: %s", e.position, e.text,
+				fmt.Sprintf(how, where)),
 				Remedy: fix().And("; or take the write permission off the directory")}))
 		}
 		if c.OfNix() && strings.HasPrefix(e.text, "/") && isFHS(e.key) {
-			c.of(e, FHSEntry, fix().And("; add the package that brings the libraries to buildInputs"), "is a directory of the host's distribution, in a file built by Nix")
+			c.of(e, FHSEntry, fix().And("; add the package that brings the libraries to buildInputs"),
+				"is a directory of the host's distribution, in a file built by Nix")
 		}
 		switch {
 		case !there && err == nil:
@@ -119,10 +125,12 @@ var builds = []struct {
 	what string
 	own  bool // also for files below it
 }{
-	{[]string{"/build", "/homeless-shelter", "/nix/var/nix/builds", "/private/tmp"}, "a directory of the Nix build sandbox, left over", true},
+	{[]string{"/build", "/homeless-shelter", "/nix/var/nix/builds", "/private/tmp"},
+		"a directory of the Nix build sandbox, left over", true},
 	{[]string{"/tmp", "/var/tmp"}, "a temporary directory, left over from the build; anyone can create it", false},
 	// Where root, and the runners of GitHub, GitLab, Jenkins and conda-build, build.
-	{[]string{"/root", "/workspace", "/workspaces", "/github/workspace", "/github/home", "/__w", "/builds", "/var/lib/jenkins", "/var/jenkins_home", "/croot", "/opt/conda/conda-bld"},
+	{[]string{"/root", "/workspace", "/workspaces", "/github/workspace", "/github/home", "/__w", "/builds",
+		"/var/lib/jenkins", "/var/jenkins_home", "/croot", "/opt/conda/conda-bld"},
 		"a directory in which only builds run, left over", false},
 }
 
@@ -147,7 +155,8 @@ func (c *Case) leftover(text string) string {
 }
 
 func isFHS(key string) bool {
-	return slices.ContainsFunc([]string{"/usr", "/lib", "/lib32", "/lib64", "/opt"}, func(dir string) bool { return IsBelow(key, dir) })
+	return slices.ContainsFunc([]string{"/usr", "/lib", "/lib32", "/lib64", "/opt"},
+		func(dir string) bool { return IsBelow(key, dir) })
 }
 
 // writable looks for a directory on the way that anyone can write to: the
@@ -202,11 +211,13 @@ func (c *Case) unused(e *entry, host string, fix func() remedy.Remedy) {
 		more = ", and keeps " + ref + " alive"
 		if own != "" && c.Saved != nil && c.Loader.Files().IsDir("/nix/store") {
 			if size, ok := c.Saved(own, ref); ok {
-				more += fmt.Sprintf("; without it the closure of %s would be %s smaller, if nothing else in it refers there", path.Base(own), size)
+				more += fmt.Sprintf("; without it the closure of %s would be %s smaller, if nothing else in it refers there",
+					path.Base(own), size)
 			}
 		}
 	}
-	c.of(e, UnusedEntry, fix().And("; libraries opened by a name that is computed at run time are not seen here"), "holds nothing that the file asks for%s", more)
+	c.of(e, UnusedEntry, fix().And("; libraries opened by a name that is computed at run time are not seen here"),
+		"holds nothing that the file asks for%s", more)
 }
 
 func (c *Case) keptReference(e *entry, fix func() remedy.Remedy) {
@@ -215,7 +226,8 @@ func (c *Case) keptReference(e *entry, fix func() remedy.Remedy) {
 		return
 	}
 	name := store.Name(object)
-	if !buildTools().MatchString(name) || c.holdsAny(e) && !strings.HasSuffix(name, "-stubs") || NamedElsewhere(c.file.Path, object, references.RunPath) {
+	if !buildTools().MatchString(name) || c.holdsAny(e) && !strings.HasSuffix(name, "-stubs") ||
+		NamedElsewhere(c.file.Path, object, references.RunPath) {
 		return
 	}
 	c.of(e, KeptReference, fix(), "is the only reference in this file to %s, which is needed only to build", object)
@@ -225,7 +237,8 @@ func (c *Case) keptReference(e *entry, fix func() remedy.Remedy) {
 func (c *Case) libraries() {
 	c.starts()
 	if c.Load.Program && c.foreign() {
-		c.report(Conclusion{ID: FHSInterpreter, Message: fmt.Sprintf("the program asks for the loader %s, which is not Nix's", c.file.Interp),
+		c.report(Conclusion{ID: FHSInterpreter, Message: fmt.Sprintf("the program asks for the loader %s, which is not Nix's",
+			c.file.Interp),
 			Remedy: remedy.Do("add autoPatchelfHook to nativeBuildInputs")})
 	}
 	for _, u := range c.Load.Main.Uses {
@@ -270,7 +283,9 @@ func (c *Case) native() bool {
 // buildTools are outputs that a program needs while it is built only; the runtime
 // libraries are in outputs of their own (gcc-13.3.0-lib, cuda_cudart-12.4-lib).
 var buildTools = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(gcc|clang|llvm|rustc|go|ghc|cuda_nvcc|binutils)(-wrapper|-unwrapped)?-[0-9][0-9.]*(-unwrapped|-dev)?$|-stubs$|-dev$`)
+	return regexp.MustCompile(
+		`^(gcc|clang|llvm|rustc|go|ghc|cuda_nvcc|binutils)(-wrapper|-unwrapped)?-[0-9][0-9.]*(-unwrapped|-dev)?$` +
+			`|-stubs$|-dev$`)
 })
 
 // NamedElsewhere reports whether a file names a store path in another place than one; also where it cannot be read.
@@ -285,7 +300,9 @@ func NamedElsewhere(file, object string, place references.Place) bool {
 		return true
 	}
 	all, err := references.Find(f, st.Size(), head)
-	return err != nil || slices.ContainsFunc(all, func(r references.Reference) bool { return r.Object == object && r.Place != place })
+	return err != nil || slices.ContainsFunc(all, func(r references.Reference) bool {
+		return r.Object == object && r.Place != place
+	})
 }
 
 // IsBelow reports whether a path is a directory's or lies below it.
@@ -298,7 +315,8 @@ func (c *Case) Noted() (named []string) {
 	for _, e := range c.file.Note {
 		for _, p := range e.Places {
 			object := store.Path(strings.TrimLeft(string(p), "=?"))
-			if object != "" && object != store.Path(c.at) && !slices.Contains(named, object) && !strings.Contains(c.file.List, object) &&
+			if object != "" && object != store.Path(c.at) && !slices.Contains(named, object) &&
+				!strings.Contains(c.file.List, object) &&
 				!NamedElsewhere(c.file.Path, object, references.ResolutionNote) {
 				named = append(named, object)
 			}

@@ -12,8 +12,9 @@ import (
 	"cuda-runpath/pkg/runpath"
 )
 
-// Tried lets no remedy stand that does not do what it promises: each command is followed on a view of the files, alone and after
-// those before it. Where its conclusion stays, or another one comes, what else helps takes its place, or words do.
+// Tried lets no remedy stand that does not do what it promises: each command is followed on a view of the files, alone
+// and after those before it. Where its conclusion stays, or another one comes, what else helps takes its place, or
+// words do.
 func (c *Case) Tried(list []Conclusion) []Conclusion {
 	if c.view || !slices.ContainsFunc(list, func(f Conclusion) bool { return f.Command != nil }) {
 		return list
@@ -33,9 +34,11 @@ func (c *Case) Tried(list []Conclusion) []Conclusion {
 		c.unfit = ""
 		// First what leaves nothing wrong with the library; then what makes nothing worse.
 		tried := append([]remedy.Remedy{f.Remedy}, f.others...)
-		if normalizes(f.Command) { // then a DT_RPATH, which libraries outside of the command line inherit, becomes a DT_RUNPATH
+		// then a DT_RPATH, which libraries outside of the command line inherit, becomes a DT_RUNPATH
+		if normalizes(f.Command) {
 			last := len(f.Command) - 1
-			tried = slices.Insert(tried, 1, remedy.Run(slices.Insert(slices.Clone(f.Command), last, "--force-rpath")...).And("%s", remedy.Text(f.Words())))
+			tried = slices.Insert(tried, 1, remedy.Run(slices.Insert(slices.Clone(f.Command), last,
+				"--force-rpath")...).And("%s", remedy.Text(f.Words())))
 		}
 		settles := func(whole bool) int {
 			return slices.IndexFunc(tried, func(r remedy.Remedy) bool {
@@ -43,7 +46,8 @@ func (c *Case) Tried(list []Conclusion) []Conclusion {
 				if edit == nil {
 					return !whole
 				}
-				if !c.settles(f, before, whole, edit) || len(done) > 0 && !c.settles(f, before, whole, append(slices.Clip(done), edit)...) {
+				if !c.settles(f, before, whole, edit) || len(done) > 0 && !c.settles(f, before, whole,
+					append(slices.Clip(done), edit)...) {
 					return false
 				}
 				done = append(done, edit)
@@ -57,17 +61,20 @@ func (c *Case) Tried(list []Conclusion) []Conclusion {
 		if at >= 0 {
 			f.Remedy = tried[at]
 		} else if c.unfit != "" {
-			f.Remedy = remedy.Do("give this host a driver for the program, as %s is none; then %s", c.unfit, remedy.Text(remedy.Quote(f.Command...)))
+			f.Remedy = remedy.Do("give this host a driver for the program, as %s is none; then %s", c.unfit,
+				remedy.Text(remedy.Quote(f.Command...)))
 		} else {
-			f.Remedy = remedy.Do("no single edit settles this: %s would lose a library, or bring in another one; build it with the library that is meant. What is loaded shows %s",
+			f.Remedy = remedy.Do(
+				"no single edit settles this: %s would lose a library, or bring in another one; build it with the library that "+
+					"is meant. What is loaded shows %s",
 				remedy.Text(remedy.Quote(f.Command...)), remedy.Text(remedy.Quote("runpath", "explain", c.named)))
 		}
 	}
 	return list
 }
 
-// passedOver returns the file of the driver link that the loader passes over, where a conclusion is that there is no driver's library:
-// this is no build machine, which has none.
+// passedOver returns the file of the driver link that the loader passes over, where a conclusion is that there is no
+// driver's library: this is no build machine, which has none.
 func (c *Case) passedOver(f *Conclusion) string {
 	if f.ID != DriverAbsent {
 		return ""
@@ -99,12 +106,14 @@ func (c *Case) keys() map[key]bool {
 	return all
 }
 
-// mostLookUps bounds the trials of a start's remedies, in libraries times directories: a file with thousands of both, each of
-// them wrong, would be loaded for each of its conclusions. 300 libraries and 30 directories have room for 222 trials.
+// mostLookUps bounds the trials of a start's remedies, in libraries times directories: a file with thousands of both,
+// each of them wrong, would be loaded for each of its conclusions. 300 libraries and 30 directories have room for 222
+// trials.
 const mostLookUps = 2_000_000
 
-// settles reports whether a conclusion goes with some edits, and none comes that was not there before. That a library of the driver
-// is not on this machine, whose link is searched, is none. whole: nor is anything wrong with its library by then.
+// settles reports whether a conclusion goes with some edits, and none comes that was not there before. That a library
+// of the driver is not on this machine, whose link is searched, is none. whole: nor is anything wrong with its library
+// by then.
 func (c *Case) settles(f *Conclusion, before map[key]bool, whole bool, edits ...func(*files.File)) bool {
 	c.trials += len(c.Objects) * (1 + strings.Count(c.file.List, ":"))
 	l := c.Loader.Edited(func(file *files.File) {
@@ -123,14 +132,16 @@ func (c *Case) settles(f *Conclusion, before map[key]bool, whole bool, edits ...
 			c.unfit = at
 			return false
 		}
-		if k := g.key(); k == f.key() || whole && f.Library != "" && g.Library == f.Library && g.Stops() || !before[k] && g.ID != DriverAbsent && (g.Severity != Note || g.Verdict != nil) {
+		if k := g.key(); k == f.key() || whole && f.Library != "" && g.Library == f.Library && g.Stops() ||
+			!before[k] && g.ID != DriverAbsent && (g.Severity != Note || g.Verdict != nil) {
 			return false
 		}
 	}
 	return true
 }
 
-// follows returns what a remedy's command makes of a file, on the view that a loader has of it; nil where that is not known.
+// follows returns what a remedy's command makes of a file, on the view that a loader has of it; nil where that is not
+// known.
 func (c *Case) follows(r remedy.Remedy) func(*files.File) {
 	argv := r.Command
 	if argv == nil {
@@ -237,7 +248,8 @@ func (c *Case) edits(flags []string, of func(func(*files.File)) func(*files.File
 
 // normalizes reports whether a command is one of the tools of the normal form, of which a DT_RUNPATH is a part.
 func normalizes(argv []string) bool {
-	return len(argv) > 1 && (argv[0] == "stubReplace" || argv[0] == "autoAddDriverRunpath" || argv[0] == "runpath" && argv[1] == "normalize")
+	return len(argv) > 1 && (argv[0] == "stubReplace" || argv[0] == "autoAddDriverRunpath" ||
+		argv[0] == "runpath" && argv[1] == "normalize")
 }
 
 func added(l runpath.List, entry string) runpath.List {
@@ -251,7 +263,8 @@ func added(l runpath.List, entry string) runpath.List {
 func (c *Case) normal(maps runpath.Map, flags ...string) func(*files.File, runpath.List) runpath.List {
 	return func(f *files.File, l runpath.List) runpath.List {
 		expand := func(entry string) string { dir, _ := c.Load.Expand(c.Load.Main, entry); return dir }
-		s := runpath.Settings{DriverLink: c.Link(f.ELF.Machine), Compat: c.Compat, Needed: f.Needed, IsStub: c.StubDirs.Contains, Dedupe: slices.Contains(flags, "--dedupe"),
+		s := runpath.Settings{DriverLink: c.Link(f.ELF.Machine), Compat: c.Compat, Needed: f.Needed,
+			IsStub: c.StubDirs.Contains, Dedupe: slices.Contains(flags, "--dedupe"),
 			IsCompat:        func(entry string) bool { return c.IsCompat(c.Load, entry, expand(entry)) },
 			IsDriverLibrary: func(name string) bool { return driver.Provides(path.Base(name)) },
 			Holds:           func(entry, name string) bool { return c.Load.Holds(expand(entry), name) },

@@ -46,26 +46,32 @@ func Code(f *gpucode.File, targets []gpucode.Target, knows gpucode.Version) (fou
 	}
 	for _, a := range missing {
 		found = append(found, Conclusion{ID: GPUCodeMissing, GPUs: a.gpus, Answer: gpucode.ErrNoBinaryForGPU,
-			Message: fmt.Sprintf("has no code for %s: there is %s. On such a GPU the program stops with error %d, no kernel image is available",
+			Message: fmt.Sprintf(
+				"has no code for %s: there is %s. On such a GPU the program stops with error %d, no kernel image is available",
 				a, has, gpucode.ErrNoBinaryForGPU),
 			Remedy: fix})
 	}
 	for _, a := range unlinked {
 		found = append(found, Conclusion{ID: GPUCodeMissing, GPUs: a.gpus, Answer: gpucode.ErrNotFound,
-			Message: fmt.Sprintf("has relocatable device code that is linked for none of %s, and cannot be linked again there: there is %s. On such a GPU the program stops with error %d, named symbol not found",
+			Message: fmt.Sprintf(
+				"has relocatable device code that is linked for none of %s, and cannot be linked again there: there is %s. On "+
+					"such a GPU the program stops with error %d, named symbol not found",
 				a, has, gpucode.ErrNotFound),
 			Remedy: fix})
 	}
 	for _, a := range refused {
 		found = append(found, Conclusion{ID: GPUCodeMissing, GPUs: a.gpus, Answer: gpucode.ErrUnsupportedPTXVersion,
-			Message: fmt.Sprintf("has only PTX for %s, which is newer than a driver of CUDA %v knows: there the program stops with error %d, the provided PTX was compiled with an unsupported toolchain",
+			Message: fmt.Sprintf(
+				"has only PTX for %s, which is newer than a driver of CUDA %v knows: there the program stops with error %d, the "+
+					"provided PTX was compiled with an unsupported toolchain",
 				a, knows, gpucode.ErrUnsupportedPTXVersion),
 			Remedy: remedy.Do("build it with machine code for these or with an older CUDA toolkit, or use a newer driver")})
 	}
 	for _, a := range notMachine {
 		found = append(found, Conclusion{ID: GPUCodeJIT, Severity: Warning, GPUs: a.gpus,
-			Message: fmt.Sprintf("has only PTX for %s, and machine code is asked for: the driver compiles it when the program first starts", a),
-			Remedy:  buildForThese})
+			Message: fmt.Sprintf(
+				"has only PTX for %s, and machine code is asked for: the driver compiles it when the program first starts", a),
+			Remedy: buildForThese})
 	}
 	for _, a := range compiled {
 		found = append(found, Conclusion{ID: GPUCodeJIT, GPUs: a.gpus,
@@ -79,18 +85,21 @@ func Code(f *gpucode.File, targets []gpucode.Target, knows gpucode.Version) (fou
 			all += c.Bytes
 		}
 		found = append(found, Conclusion{ID: GPUCodeUnasked, Bytes: all,
-			Message: fmt.Sprintf("has %s of code that none of the GPUs asked for can use: %s", gpucode.Megabytes(all), strings.Join(names(unasked), ", ")),
-			Remedy:  remedy.Do("build it for the GPUs that are asked for alone, or use runpath thin, if it is to be smaller")})
+			Message: fmt.Sprintf("has %s of code that none of the GPUs asked for can use: %s", gpucode.Megabytes(all),
+				strings.Join(names(unasked), ", ")),
+			Remedy: remedy.Do("build it for the GPUs that are asked for alone, or use runpath thin, if it is to be smaller")})
 	}
 	for i := range f.Containers {
 		if c := &f.Containers[i]; c.Damage != nil {
-			found = append(found, Conclusion{ID: Malformed, Message: "GPU code: " + c.Damage.Error(), Remedy: remedy.Do("restore the file")})
+			found = append(found, Conclusion{ID: Malformed, Message: "GPU code: " + c.Damage.Error(),
+				Remedy: remedy.Do("restore the file")})
 			break
 		}
 	}
 	for i := range f.Bundles {
 		if b := &f.Bundles[i]; b.Damage != nil {
-			found = append(found, Conclusion{ID: Malformed, Message: "GPU code: " + b.Damage.Error(), Remedy: remedy.Do("restore the file")})
+			found = append(found, Conclusion{ID: Malformed, Message: "GPU code: " + b.Damage.Error(),
+				Remedy: remedy.Do("restore the file")})
 			break
 		}
 	}
@@ -100,7 +109,9 @@ func Code(f *gpucode.File, targets []gpucode.Target, knows gpucode.Version) (fou
 	return found
 }
 
-var buildForThese = remedy.Do("build it for these too (cudaCapabilities in nixpkgs, CMAKE_CUDA_ARCHITECTURES, TORCH_CUDA_ARCH_LIST), or take a package that has them")
+var buildForThese = remedy.Do(
+	"build it for these too (cudaCapabilities in nixpkgs, CMAKE_CUDA_ARCHITECTURES, TORCH_CUDA_ARCH_LIST), or take a " +
+		"package that has them")
 
 var thinForThese = remedy.Do("install it again, and thin it for these too, or not at all")
 
@@ -121,9 +132,12 @@ func amdCode(f *gpucode.File, targets []gpucode.Target) (found []Conclusion) {
 	in := func(s share) string { return strings.Replace(s.String(), "container", "bundle", 1) }
 	for _, a := range missing {
 		found = append(found, Conclusion{ID: GPUCodeMissing, GPUs: a.gpus,
-			Message: fmt.Sprintf("has no code for %s: there is %s. On such a GPU the program stops with error %d, hipErrorNoBinaryForGpu",
+			Message: fmt.Sprintf(
+				"has no code for %s: there is %s. On such a GPU the program stops with error %d, hipErrorNoBinaryForGpu",
 				in(a), strings.Join(has, ", "), gpucode.ErrNoBinaryForGPU),
-			Remedy: remedy.Do("build it for these too (AMDGPU_TARGETS, gpuTargets in nixpkgs, PYTORCH_ROCM_ARCH), or take a package that has them")})
+			Remedy: remedy.Do(
+				"build it for these too (AMDGPU_TARGETS, gpuTargets in nixpkgs, PYTORCH_ROCM_ARCH), or take a package that has " +
+					"them")})
 	}
 	for _, a := range compiled {
 		found = append(found, Conclusion{ID: GPUCodeJIT, GPUs: a.gpus,
@@ -145,7 +159,8 @@ func (c *Case) gpuCode() {
 		code, err := SeenOf(o.File).Code, SeenOf(o.File).CodeErr
 		switch {
 		case err != nil && o == c.Load.Main:
-			f := Conclusion{ID: UnreadableFile, Message: "its GPU code cannot be read: " + err.Error(), Remedy: remedy.Do("run the audit again where the file can be read")}
+			f := Conclusion{ID: UnreadableFile, Message: "its GPU code cannot be read: " + err.Error(),
+				Remedy: remedy.Do("run the audit again where the file can be read")}
 			if errors.As(err, new(*elfimage.FormatError)) {
 				f.ID, f.Remedy = Malformed, remedy.Do("restore the file")
 			}

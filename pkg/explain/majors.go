@@ -17,11 +17,13 @@ const (
 	OpenedAbsent = "opened-library-absent"
 )
 
-// cudaMajor returns the major version of CUDA that a library of the toolkit is of, by its soname; "" where that does not tell.
-// Those on top of the toolkit (cuDNN, NCCL) have versions of their own, and so have the mathematical libraries that count otherwise.
+// cudaMajor returns the major version of CUDA that a library of the toolkit is of, by its soname; "" where that does
+// not tell. Those on top of the toolkit (cuDNN, NCCL) have versions of their own, and so have the mathematical
+// libraries that count otherwise.
 func cudaMajor(soname string) string {
 	stem, version, _ := strings.Cut(soname, ".so.")
-	if !slices.Contains([]string{"libcudart", "libnvrtc", "libnvJitLink", "libcublas", "libcublasLt", "libnvfatbin"}, stem) {
+	if !slices.Contains([]string{"libcudart", "libnvrtc", "libnvJitLink", "libcublas", "libcublasLt",
+		"libnvfatbin"}, stem) {
 		return ""
 	}
 	major, _, _ := strings.Cut(version, ".")
@@ -44,7 +46,8 @@ func (c *Case) CUDAMajors() []string {
 	return majors
 }
 
-// loaded returns the major versions of what is counted so that are in the process, in order, and of each the first library.
+// loaded returns the major versions of what is counted so that are in the process, in order, and of each the first
+// library.
 func (c *Case) loaded(major func(soname string) string) (first map[string]*loader.Object, majors []string) {
 	first = map[string]*loader.Object{}
 	for _, o := range c.Objects {
@@ -78,15 +81,19 @@ func (c *Case) majors(of string, major func(soname string) string, fix remedy.Re
 		}
 		have = append(have, fmt.Sprintf("%s, of %s %s%s", o.Path, of, m, by))
 	}
-	c.report(Conclusion{ID: TwoMajors, Library: path.Base(first[majors[0]].Name), Object: first[majors[0]], By: first[majors[0]].NeededBy,
-		Message: fmt.Sprintf("two major versions of %s are in one process: %s; functions of one name are called in the one that was loaded first", of, strings.Join(have, "; ")),
-		Remedy:  fix})
+	c.report(Conclusion{ID: TwoMajors, Library: path.Base(first[majors[0]].Name), Object: first[majors[0]],
+		By: first[majors[0]].NeededBy,
+		Message: fmt.Sprintf(
+			"two major versions of %s are in one process: %s; functions of one name are called in the one that was loaded first",
+			of, strings.Join(have, "; ")),
+		Remedy: fix})
 }
 
-// toolkit reports toolkits of two major versions in one process, and libraries of the toolkit that one of it opens by name and
-// does not find.
+// toolkit reports toolkits of two major versions in one process, and libraries of the toolkit that one of it opens by
+// name and does not find.
 func (c *Case) toolkit() {
-	c.majors("CUDA", cudaMajor, remedy.Do("build all of it against one CUDA: packages of one cudaPackages, wheels of one -cuNN"))
+	c.majors("CUDA", cudaMajor, remedy.Do(
+		"build all of it against one CUDA: packages of one cudaPackages, wheels of one -cuNN"))
 	c.majors("cuDNN", cudnnMajor, remedy.Do("build all of it against one cuDNN"))
 	for _, p := range c.Failed {
 		name := path.Base(p.Name)
@@ -104,14 +111,15 @@ func (c *Case) toolkit() {
 	}
 }
 
-// part reports whether a library is a part of what another one belongs to: libcudnn_engines_precompiled.so.9 of libcudnn.so.9,
-// libnvrtc-builtins.so.12.4 of libnvrtc.so.12. A version's first number is the same.
+// part reports whether a library is a part of what another one belongs to: libcudnn_engines_precompiled.so.9 of
+// libcudnn.so.9, libnvrtc-builtins.so.12.4 of libnvrtc.so.12. A version's first number is the same.
 func part(name, of string) bool {
 	stem, version, _ := strings.Cut(of, ".so")
 	its, have, _ := strings.Cut(name, ".so")
 	family, _, _ := strings.Cut(stem, "_")
 	major := func(v string) string { m, _, _ := strings.Cut(strings.TrimPrefix(v, "."), "."); return m }
-	return family != "" && its != stem && (strings.HasPrefix(its, family+"_") || strings.HasPrefix(its, family+"-")) && !strings.Contains(its, ".alt") &&
+	return family != "" && its != stem && (strings.HasPrefix(its, family+"_") || strings.HasPrefix(its, family+"-")) &&
+		!strings.Contains(its, ".alt") &&
 		major(version) != "" && (major(have) == "" || major(have) == major(version))
 }
 

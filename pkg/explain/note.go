@@ -32,7 +32,8 @@ func (c *Case) Note(o *loader.Object) (all []Conclusion) {
 	}
 	s := c.Load
 	add := func(kind, name, format string, args ...any) {
-		text := fmt.Sprintf("the resolution note of %s, which a glibc that reads it obeys before the run path, %s", c.who(o), fmt.Sprintf(format, args...))
+		text := fmt.Sprintf("the resolution note of %s, which a glibc that reads it obeys before the run path, %s", c.who(o),
+			fmt.Sprintf(format, args...))
 		p := Conclusion{ID: kind, By: o, Message: text, Remedy: c.rewriteNote(o)}
 		if name != "" {
 			p.Object = &loader.Object{Name: name}
@@ -53,7 +54,9 @@ func (c *Case) Note(o *loader.Object) (all []Conclusion) {
 			continue
 		}
 		if file := c.bypass(e, list); file != "" {
-			add(NoteBypassesDriver, e.Name, "names %s for %s, and does not let it look into the driver link %s before, as the run path does", file, e.Name, c.Link(o.File.ELF.Machine))
+			add(NoteBypassesDriver, e.Name,
+				"names %s for %s, and does not let it look into the driver link %s before, as the run path does", file, e.Name,
+				c.Link(o.File.ELF.Machine))
 			continue
 		}
 		if !slices.Contains(o.File.Needed, e.Name) {
@@ -79,7 +82,8 @@ func (c *Case) Note(o *loader.Object) (all []Conclusion) {
 // rewriteNote is the remedy of having the note of an object's file written anew; stub directories
 // leave its run path in the same edit.
 func (c *Case) rewriteNote(o *loader.Object) remedy.Remedy {
-	if slices.ContainsFunc(runpath.Parse(o.File.List), func(e string) bool { return c.StubDirs.Contains(runpath.Key(e)) }) {
+	if slices.ContainsFunc(runpath.Parse(o.File.List),
+		func(e string) bool { return c.StubDirs.Contains(runpath.Key(e)) }) {
 		return c.EditForDriver(o, c.StubReplace()...)
 	}
 	return c.EditForDriver(o, c.Tool(append([]string{"runpath", "cache", "write"}, c.stubFlags()...)...)...)

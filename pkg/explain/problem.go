@@ -44,7 +44,8 @@ const (
 func (c *Case) starts() {
 	s := c.Load
 	if s.Program && s.Err == "" && s.Stops() != "" && !c.foreign() { // else that is said
-		f := Conclusion{ID: NoInterpreter, Message: fmt.Sprintf("the program's loader, %s, %s", s.Interp.Path, s.Interp.Why), Remedy: c.newInterpreter()}
+		f := Conclusion{ID: NoInterpreter, Message: fmt.Sprintf("the program's loader, %s, %s", s.Interp.Path, s.Interp.Why),
+			Remedy: c.newInterpreter()}
 		if !c.native() {
 			f.Severity = Note
 			f.Message += "; the program is for another system"
@@ -52,7 +53,8 @@ func (c *Case) starts() {
 		c.report(f)
 	}
 	if s.Main.Err != "" {
-		c.report(Conclusion{ID: LoadError, Message: "the loader stops at the file itself: " + s.Main.Err, Remedy: remedy.Do("build the file again, or restore it")})
+		c.report(Conclusion{ID: LoadError, Message: "the loader stops at the file itself: " + s.Main.Err,
+			Remedy: remedy.Do("build the file again, or restore it")})
 	}
 	for _, o := range s.Objects[1:] {
 		if o.Found() && o.Err != "" && o.Certain() {
@@ -63,8 +65,10 @@ func (c *Case) starts() {
 			c.report(f)
 		}
 	}
-	if s.Err != "" && s.Program && !slices.ContainsFunc(s.Objects, func(o *loader.Object) bool { return o.Err != "" || !o.Found() || len(o.Lacks) > 0 }) {
-		c.report(Conclusion{ID: LoadError, Message: "the program does not start: " + s.Err, Remedy: remedy.Do("build the libraries that it names again")})
+	if s.Err != "" && s.Program && !slices.ContainsFunc(s.Objects,
+		func(o *loader.Object) bool { return o.Err != "" || !o.Found() || len(o.Lacks) > 0 }) {
+		c.report(Conclusion{ID: LoadError, Message: "the program does not start: " + s.Err,
+			Remedy: remedy.Do("build the libraries that it names again")})
 	}
 }
 
@@ -83,7 +87,8 @@ func (c *Case) missing() {
 	}
 	for _, o := range s.Objects[1:] {
 		for i, lack := range o.Lacks {
-			if o.Certain() && (s.Interp.Found || o.List != nil) && !slices.ContainsFunc(o.Lacks[:i], func(l loader.Lack) bool { return l.By == lack.By }) {
+			if o.Certain() && (s.Interp.Found || o.List != nil) && !slices.ContainsFunc(o.Lacks[:i],
+				func(l loader.Lack) bool { return l.By == lack.By }) {
 				f := c.tooOld(o, lack.By)
 				if !s.Program {
 					f.Severity = Warning // a program may have loaded a newer one before
@@ -116,7 +121,8 @@ func (c *Case) missing() {
 				why = p.Why
 			}
 			f.Message = fmt.Sprintf("opening %s would fail: %s", p.Name, why)
-			if p.Cause == loader.DlopenString && p.To.File != nil && p.To.File.IsText() { // for the linker: the string is no name of a library
+			// for the linker: the string is no name of a library
+			if p.Cause == loader.DlopenString && p.To.File != nil && p.To.File.IsText() {
 				f.Severity = Note
 			}
 			if p.Sure { // the script, or the import, ends there
@@ -127,16 +133,19 @@ func (c *Case) missing() {
 	}
 }
 
-// lacksDriverAlone reports whether what a script opens would be opened but for libraries of the driver, of which more is said.
+// lacksDriverAlone reports whether what a script opens would be opened but for libraries of the driver, of which more
+// is said.
 func (c *Case) lacksDriverAlone(p *loader.Opening) bool {
-	return p.Cause == loader.DlopenScript && len(p.Lacks) == 0 && Misses(p.To) && !slices.ContainsFunc(tree(p.To), func(o *loader.Object) bool {
-		return o.Err != "" || len(o.Lacks) > 0 || slices.ContainsFunc(o.Uses, func(u loader.Use) bool {
-			return u.Cause.Certain() && !u.To.Found() && !driver.Provides(path.Base(u.Name))
+	return p.Cause == loader.DlopenScript && len(p.Lacks) == 0 && Misses(p.To) &&
+		!slices.ContainsFunc(tree(p.To), func(o *loader.Object) bool {
+			return o.Err != "" || len(o.Lacks) > 0 || slices.ContainsFunc(o.Uses, func(u loader.Use) bool {
+				return u.Cause.Certain() && !u.To.Found() && !driver.Provides(path.Base(u.Name))
+			})
 		})
-	})
 }
 
-// letOpen is the remedy for an open that fails: that of the first library that is missing for it, but for the driver's, and why that is.
+// letOpen is the remedy for an open that fails: that of the first library that is missing for it, but for the driver's,
+// and why that is.
 func (c *Case) letOpen(o *loader.Object) (r remedy.Remedy, why string) {
 	all := []*loader.Object{o}
 	for i := 0; i < len(all); i++ {
@@ -187,7 +196,8 @@ func (c *Case) nothingThere(v *Verdict) Conclusion {
 
 // conclusion is what is wrong by a verdict.
 func (v *Verdict) conclusion() Conclusion {
-	return Conclusion{ID: v.Kind, Library: path.Base(v.Soname), Object: v.Object, By: v.Object.NeededBy, Verdict: v, Answer: v.Answer,
+	return Conclusion{ID: v.Kind, Library: path.Base(v.Soname), Object: v.Object, By: v.Object.NeededBy, Verdict: v,
+		Answer:  v.Answer,
 		Message: strings.TrimSuffix(v.Text, "."), Remedy: v.Remedy}
 }
 
@@ -230,7 +240,8 @@ func (c *Case) who(o *loader.Object) string {
 func (c *Case) stops(o *loader.Object) Conclusion {
 	script, fix := "", remedy.Do("replace the file, or take its directory off the search")
 	if o.File.IsLFSPointer() {
-		script, fix = ": it is a pointer of Git LFS, not the library", remedy.Do("fetch what it stands for with git lfs pull; of a Nix package, with fetchLFS = true of the source")
+		script, fix = ": it is a pointer of Git LFS, not the library",
+			remedy.Do("fetch what it stands for with git lfs pull; of a Nix package, with fetchLFS = true of the source")
 	} else if o.File.IsText() {
 		script = " (what is at " + o.Path + " is text for the linker)"
 	}
@@ -238,8 +249,9 @@ func (c *Case) stops(o *loader.Object) Conclusion {
 		return c.mixed(o, script)
 	}
 	return Conclusion{ID: LoadError, Object: o, By: o.NeededBy,
-		Message: fmt.Sprintf("%s is found at %s (%s), where the loader stops: %s%s", o.Name, o.Path, o.How(nil), o.Err, script),
-		Remedy:  fix}
+		Message: fmt.Sprintf("%s is found at %s (%s), where the loader stops: %s%s", o.Name, o.Path, o.How(nil),
+			o.Err, script),
+		Remedy: fix}
 }
 
 // otherLibc reports whether a name is that of musl's C library, and the loader glibc's.
@@ -250,8 +262,10 @@ func (c *Case) otherLibc(name string) bool {
 // mixed: a file that was built against musl, where glibc's loader loads it.
 func (c *Case) mixed(o *loader.Object, more string) Conclusion {
 	return Conclusion{ID: LibcMismatch, Object: o, By: o.NeededBy,
-		Message: fmt.Sprintf("%s needs %s, which is musl's C library%s, and is loaded by glibc's loader, %s: one process cannot have both", c.who(o.NeededBy), o.Name, more, cmp.Or(c.Load.Interp.Path, c.Load.Interp.Soname)),
-		Remedy:  remedy.Do("build %s against glibc, or take one that is", path.Base(o.NeededBy.Path))}
+		Message: fmt.Sprintf(
+			"%s needs %s, which is musl's C library%s, and is loaded by glibc's loader, %s: one process cannot have both",
+			c.who(o.NeededBy), o.Name, more, cmp.Or(c.Load.Interp.Path, c.Load.Interp.Soname)),
+		Remedy: remedy.Do("build %s against glibc, or take one that is", path.Base(o.NeededBy.Path))}
 }
 
 // notFound is the problem of a library that is not found, for the file itself or for one that it loads.
@@ -264,7 +278,8 @@ func (c *Case) notFound(o *loader.Object) Conclusion {
 	if c.otherLibc(o.Name) && o.NeededBy != nil {
 		return c.mixed(o, "")
 	}
-	p := Conclusion{ID: Unresolved, Object: o, By: by, Message: fmt.Sprintf("%s, which %s needs, is not found", o.Name, c.who(by))}
+	p := Conclusion{ID: Unresolved, Object: o, By: by, Message: fmt.Sprintf("%s, which %s needs, is not found",
+		o.Name, c.who(by))}
 	if at, why := o.Passed(); at != "" {
 		p.Message += fmt.Sprintf(" (%s %s)", at, why)
 	}
@@ -276,7 +291,9 @@ func (c *Case) notFound(o *loader.Object) Conclusion {
 		}
 	}
 	if dir := s.Ignored(main, o.Name); dir != "" && by == main {
-		p.Message += fmt.Sprintf(": it is in %s, but the loader ignores that entry in a program with more rights than its caller (%s)", dir, s.SecureWhy)
+		p.Message += fmt.Sprintf(
+			": it is in %s, but the loader ignores that entry in a program with more rights than its caller (%s)", dir,
+			s.SecureWhy)
 		p.Remedy = c.Edit(main, "runpath", "add", dir).And(": the directory itself is searched, $ORIGIN is not")
 		return p
 	}
@@ -289,9 +306,11 @@ func (c *Case) notFound(o *loader.Object) Conclusion {
 		has := nixpkgs.Package(o.Name)
 		switch file := c.File(to, false); {
 		case file.Object != "" && has != "":
-			p.Remedy = remedy.InPackage(file, remedy.Say("add %s, which has %s, to buildInputs, and autoPatchelfHook to nativeBuildInputs", has, o.Name))
+			p.Remedy = remedy.InPackage(file, remedy.Say(
+				"add %s, which has %s, to buildInputs, and autoPatchelfHook to nativeBuildInputs", has, o.Name))
 		case file.Object != "":
-			p.Remedy = remedy.InPackage(file, remedy.Say("add the package that has %s to buildInputs, and autoPatchelfHook to nativeBuildInputs", o.Name))
+			p.Remedy = remedy.InPackage(file, remedy.Say(
+				"add the package that has %s to buildInputs, and autoPatchelfHook to nativeBuildInputs", o.Name))
 		case to != main:
 			p.Remedy = remedy.Do("add the directory that holds it to the run path of %s", by.Path)
 		default:
@@ -302,7 +321,9 @@ func (c *Case) notFound(o *loader.Object) Conclusion {
 			p.Remedy = p.And("; %s of nixpkgs has it", has)
 		}
 		if at := s.OfTheHost(o.Name); at != "" {
-			p.Remedy = p.And("; the host's distribution has it at %s, built against its own C library: take the package of %s that is built like the file", at, o.Name)
+			p.Remedy = p.And(
+				"; the host's distribution has it at %s, built against its own C library: take the package of %s that is built "+
+					"like the file", at, o.Name)
 		}
 	}
 	switch {
@@ -315,7 +336,8 @@ func (c *Case) notFound(o *loader.Object) Conclusion {
 	return p
 }
 
-// Search is the remedy of letting the loader search for a library that an object names by a path, in a directory that has it.
+// Search is the remedy of letting the loader search for a library that an object names by a path, in a directory that
+// has it.
 func (c *Case) Search(name string, by *loader.Object) remedy.Remedy {
 	s, base := c.Load, path.Base(name)
 	var in []string // what is to be searched too
@@ -323,7 +345,8 @@ func (c *Case) Search(name string, by *loader.Object) remedy.Remedy {
 		if row, _ := driver.Lookup(base); row.Soname != "" { // by which each driver has it
 			base = row.Soname
 		}
-		if link := c.Link(by.File.ELF.Machine); !slices.ContainsFunc(runpath.Parse(by.File.List), func(e string) bool { return runpath.Key(e) == runpath.Key(link) }) {
+		if link := c.Link(by.File.ELF.Machine); !slices.ContainsFunc(runpath.Parse(by.File.List),
+			func(e string) bool { return runpath.Key(e) == runpath.Key(link) }) {
 			in = []string{"--add-entry", link}
 		}
 	} else if f, _, _ := s.Own(by, base); f == nil && s.Default(base) == nil {
@@ -334,7 +357,8 @@ func (c *Case) Search(name string, by *loader.Object) remedy.Remedy {
 			}
 		}
 		if dir == "" {
-			return remedy.Do("build it against a library that has a soname, or put one called %s into a directory of the run path", base)
+			return remedy.Do(
+				"build it against a library that has a soname, or put one called %s into a directory of the run path", base)
 		}
 		in = []string{"--add-entry", dir}
 	}
@@ -343,7 +367,8 @@ func (c *Case) Search(name string, by *loader.Object) remedy.Remedy {
 			name = n
 		}
 	}
-	return c.Edit(by, append([]string{"runpath", "edit", "--replace-needed", name + "=" + base}, in...)...).And(": then the run path is searched for it")
+	return c.Edit(by, append([]string{"runpath", "edit", "--replace-needed", name + "=" + base},
+		in...)...).And(": then the run path is searched for it")
 }
 
 // absolute returns the path of a library that was found, which may be named relative to the working directory; else "".
@@ -367,15 +392,16 @@ func (c *Case) near(o *loader.Object) string {
 	return at
 }
 
-// beside returns a directory that has a library for an object: one of the files that belong together, or of what is loaded; "" for
-// none.
+// beside returns a directory that has a library for an object: one of the files that belong together, or of what is
+// loaded; "" for none.
 func (c *Case) beside(name string, to *loader.Object) string {
 	s := c.Load
 	if at := c.provide(name, c.near(to), func(p string) bool { return s.Holds(path.Dir(p), name) }); at != "" {
 		return path.Dir(at)
 	}
 	for _, o := range s.Objects {
-		if dir := path.Dir(o.Path); o.Found() && strings.HasPrefix(dir, "/") && s.Holds(dir, name) && c.controlled(dir, c.Loader.Path(c.near(to))) {
+		if dir := path.Dir(o.Path); o.Found() && strings.HasPrefix(dir, "/") && s.Holds(dir, name) &&
+			c.controlled(dir, c.Loader.Path(c.near(to))) {
 			return dir
 		}
 	}
@@ -392,7 +418,8 @@ func (c *Case) supply(name string, to *loader.Object) (r remedy.Remedy, ok bool)
 			_, why := s.In(path.Dir(p), name)
 			return why == "" && s.Holds(path.Dir(p), path.Base(p))
 		}); at != "" {
-			return remedy.Link(c.Layout.File(path.Dir(at)), path.Base(at), name).And(": the soname of %s is %s, but the loader looks for a file of that name", at, name), true
+			return remedy.Link(c.Layout.File(path.Dir(at)), path.Base(at),
+				name).And(": the soname of %s is %s, but the loader looks for a file of that name", at, name), true
 		}
 	}
 	if dir := c.beside(name, to); dir != "" {
@@ -415,10 +442,13 @@ func (c *Case) tooOld(o, by *loader.Object) Conclusion {
 		asserts = "; it has no symbol versions at all, and the loader ends the process where it binds " + asserts
 	}
 	p := Conclusion{ID: MissingVersion, Object: o, By: by,
-		Message: fmt.Sprintf("%s (%s) does not define %s, which %s needs", o.Path, o.How(nil), strings.Join(versions, ", "), c.who(by)) + asserts,
-		Remedy:  remedy.Do("put the directory of a newer one first, or build against this one")}
+		Message: fmt.Sprintf("%s (%s) does not define %s, which %s needs", o.Path, o.How(nil), strings.Join(versions, ", "),
+			c.who(by)) + asserts,
+		Remedy: remedy.Do("put the directory of a newer one first, or build against this one")}
 	if loader.OfGLibc(o.Name) { // which is one with its loader
-		p.Remedy = remedy.Do("build against this glibc, or start the program with the loader of a newer one: a %s of another glibc than the loader's does not work", o.Name)
+		p.Remedy = remedy.Do(
+			"build against this glibc, or start the program with the loader of a newer one: a %s of another glibc than the "+
+				"loader's does not work", o.Name)
 	}
 	if s.Interp.Kind != loader.GLibc || o.List == nil || o.List.File == nil || !o.Rule.InRunPath() {
 		return p
@@ -432,7 +462,8 @@ func (c *Case) tooOld(o, by *loader.Object) Conclusion {
 	}
 	for _, entry := range list[slices.Index(list, o.Entry)+1:] {
 		if dir, ok := s.Expand(o.List, entry); ok && entry != "" && s.Holds(dir, o.Name) {
-			p.others = append(p.others, c.Edit(o.List, "runpath", "edit", "--replace-entry", o.Entry+"="+entry+":"+o.Entry).And(": then %s is found", path.Join(dir, o.Name)))
+			p.others = append(p.others, c.Edit(o.List, "runpath", "edit", "--replace-entry",
+				o.Entry+"="+entry+":"+o.Entry).And(": then %s is found", path.Join(dir, o.Name)))
 		}
 	}
 	p.others = append(p.others, words)

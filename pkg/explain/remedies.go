@@ -17,8 +17,9 @@ func (c *Case) normalize(flags ...string) remedy.Remedy {
 	return c.edit(c.Tool(append([]string{"runpath", "normalize"}, flags...)...)...)
 }
 
-// without is the remedy of taking entries out of the run path. Where a library is found in one of them, and in none that the other
-// remedies leave, that has to be dealt with first. It is asked once for each finding: the next one counts on it.
+// without is the remedy of taking entries out of the run path. Where a library is found in one of them, and in none
+// that the other remedies leave, that has to be dealt with first. It is asked once for each finding: the next one
+// counts on it.
 func (c *Case) without(entries ...string) remedy.Remedy {
 	for _, e := range slices.Clone(entries) {
 		entries = append(entries, c.replaced[runpath.Key(e)].by...) // it may be there in the place of e by then
@@ -32,8 +33,11 @@ func (c *Case) without(entries ...string) remedy.Remedy {
 
 // removing is the remedy of taking entries out, whatever else is concluded.
 func (c *Case) removing(entries []string) remedy.Remedy {
-	if c.file.Links > 1 && slices.ContainsFunc(entries, runpath.HasOrigin) && c.File(c.Load.Main, false).Object == "" { // a store's are of its optimiser
-		return remedy.Do("remove %s from the run path once this name has a file of its own: it is one of %s hard links, and $ORIGIN is the directory of the name that is opened",
+	// a store's are of its optimiser
+	if c.file.Links > 1 && slices.ContainsFunc(entries, runpath.HasOrigin) && c.File(c.Load.Main, false).Object == "" {
+		return remedy.Do(
+			"remove %s from the run path once this name has a file of its own: it is one of %s hard links, and $ORIGIN is the "+
+				"directory of the name that is opened",
 			entries, strconv.Itoa(c.file.Links))
 	}
 	command := []string{"runpath", "edit"}
@@ -53,8 +57,8 @@ func (c *Case) remains(key string) bool {
 	return slices.ContainsFunc(c.rest, func(e entry) bool { return e.key == key })
 }
 
-// leaves notes that the run path is rest once a remedy is followed that takes entries out; if a library would be lost, it is not ok,
-// and there is another remedy.
+// leaves notes that the run path is rest once a remedy is followed that takes entries out; if a library would be lost,
+// it is not ok, and there is another remedy.
 func (c *Case) leaves(rest []entry, entries []string) (r remedy.Remedy, ok bool) {
 	if c.long {
 		return remedy.Do("shorten the run path: runpath set writes another"), false
@@ -77,8 +81,8 @@ func (c *Case) leaves(rest []entry, entries []string) (r remedy.Remedy, ok bool)
 	return r, true
 }
 
-// replace is the remedy of writing what was meant in the place of an entry: those that hold what the file asks for, and no other
-// entry has. Where there are none, the entry goes.
+// replace is the remedy of writing what was meant in the place of an entry: those that hold what the file asks for, and
+// no other entry has. Where there are none, the entry goes.
 func (c *Case) replace(e *entry, meant ...string) remedy.Remedy {
 	if known, ok := c.replaced[e.key]; ok {
 		return known.remedy // it is in the run path twice
@@ -119,7 +123,8 @@ type replacement struct {
 // brings reports whether an entry holds a name that the file asks for, and none of those that another one holds, and
 // whether nobody else can write to it.
 func (c *Case) brings(m *entry, rest []entry) bool {
-	if !c.Loader.Files().IsDir(m.dir) || !c.controlled(m.dir, c.at) || c.OfNix() && isFHS(m.key) || c.leftover(m.text) != "" {
+	if !c.Loader.Files().IsDir(m.dir) || !c.controlled(m.dir, c.at) || c.OfNix() && isFHS(m.key) ||
+		c.leftover(m.text) != "" {
 		return false
 	}
 	holds := c.heldNames(m)

@@ -13,9 +13,10 @@ import (
 
 // Sum is what can be said together of the starts that a place holds.
 type Sum struct {
-	Interpreter string   `json:"interpreter,omitempty"` // of Python, which opens the modules
-	Starts      int      `json:"starts"`                // programs, modules and libraries that were looked at, each by itself
-	Asking      []string `json:"asking"`                // those that ask for the driver
+	Interpreter string `json:"interpreter,omitempty"` // of Python, which opens the modules
+	// programs, modules and libraries that were looked at, each by itself
+	Starts int      `json:"starts"`
+	Asking []string `json:"asking"` // those that ask for the driver
 	// Findings are about what is loaded; each stands for the starts that it is of.
 	Findings []Shared      `json:"findings"`
 	Driver   []SharedCopy  `json:"driver"`
@@ -48,7 +49,8 @@ type BuiltFor struct {
 	For  []string `json:"for"`
 }
 
-// Each concludes of the starts of a place, one after the other. Of its libraries it passes over those that a process had before.
+// Each concludes of the starts of a place, one after the other. Of its libraries it passes over those that a process
+// had before.
 func (y *System) Each(p *process.Place, visit func(*Case)) {
 	held := map[*files.File]bool{}
 	for _, start := range p.Starts {
@@ -70,7 +72,8 @@ func (y *System) Each(p *process.Place, visit func(*Case)) {
 
 // Sum sums up what is concluded of the starts of a place, and shows each to visit, which may be nil.
 func (y *System) Sum(p *process.Place, visit func(*Case)) *Sum {
-	s := &Sum{Asking: []string{}, Findings: []Shared{}, Driver: []SharedCopy{}, Toolkit: []ToolkitPart{}, GPUCode: []BuiltFor{}}
+	s := &Sum{Asking: []string{}, Findings: []Shared{}, Driver: []SharedCopy{}, Toolkit: []ToolkitPart{},
+		GPUCode: []BuiltFor{}}
 	var sites []string
 	if p.Python != nil {
 		s.Interpreter, sites = p.Python.File, p.Python.Sites
@@ -129,8 +132,8 @@ func (s *Sum) Bad() bool {
 	return slices.ContainsFunc(s.Findings, func(f Shared) bool { return f.Stops() })
 }
 
-// toolkitVersion returns the version of a library by its file's name (libcudart.so.12.4.127); where a wheel has it under its soname alone,
-// that of the wheel: NVIDIA's package nvidia-cuda-runtime-cu12 is in nvidia/cuda_runtime.
+// toolkitVersion returns the version of a library by its file's name (libcudart.so.12.4.127); where a wheel has it
+// under its soname alone, that of the wheel: NVIDIA's package nvidia-cuda-runtime-cu12 is in nvidia/cuda_runtime.
 func (y *System) toolkitVersion(f *files.File, sites []string) string {
 	_, version, _ := strings.Cut(path.Base(f.Path), ".so.")
 	if strings.Contains(version, ".") {
@@ -145,7 +148,8 @@ func (y *System) toolkitVersion(f *files.File, sites []string) string {
 		}
 		for name := range y.Loader.Files().Names(site) {
 			project, info := strings.CutSuffix(name, ".dist-info")
-			if cu, v, _ := strings.Cut(strings.TrimPrefix(project, "nvidia_"+part), "-"); info && v != "" && strings.HasPrefix(project, "nvidia_"+part) && (cu == "" || strings.HasPrefix(cu, "_cu")) {
+			if cu, v, _ := strings.Cut(strings.TrimPrefix(project, "nvidia_"+part), "-"); info && v != "" &&
+				strings.HasPrefix(project, "nvidia_"+part) && (cu == "" || strings.HasPrefix(cu, "_cu")) {
 				return v
 			}
 		}

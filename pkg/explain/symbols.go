@@ -74,17 +74,21 @@ func (q Symbols) Answer(f *File, s *loader.Load) (unknown []string) {
 // UndefinedSymbol is the identifier of what the process does not find a definition of.
 const UndefinedSymbol = "undefined-symbol"
 
-// symbols reports references that nothing in the process defines. Of a program they are certain, where every library was found:
-// what is bound at once, or is data, ends it. A library may take symbols from whoever opens it; of the driver's and the toolkit's
-// it is known whose they are.
+// symbols reports references that nothing in the process defines. Of a program they are certain, where every library
+// was found: what is bound at once, or is data, ends it. A library may take symbols from whoever opens it; of the
+// driver's and the toolkit's it is known whose they are.
 func (c *Case) symbols() {
 	lacks := func(o *loader.Object) bool { return !o.Found() || o.Err != "" || len(o.Lacks) > 0 }
 	// Of a loader that is not here, or is for another system, it is not known what it defines itself.
 	if c.Program && !c.Symbols || c.Main.Err != "" || !c.Interp.Found ||
-		slices.ContainsFunc(c.Objects[1:], func(o *loader.Object) bool { return lacks(o) && o.Certain() && !driver.Provides(path.Base(o.Name)) }) {
+		slices.ContainsFunc(c.Objects[1:], func(o *loader.Object) bool {
+			return lacks(o) && o.Certain() && !driver.Provides(path.Base(o.Name))
+		}) {
 		return
 	}
-	absent := slices.ContainsFunc(c.Objects[1:], func(o *loader.Object) bool { return lacks(o) && driver.Provides(path.Base(o.Name)) })
+	absent := slices.ContainsFunc(c.Objects[1:], func(o *loader.Object) bool {
+		return lacks(o) && driver.Provides(path.Base(o.Name))
+	})
 	ours := func(u loader.Unbound) bool { return !absent || !c.ofDriver(u.Name) }
 	unbound, ok := c.Undefined()
 	if !ok {
@@ -93,7 +97,8 @@ func (c *Case) symbols() {
 	at := map[*loader.Object][]loader.Unbound{}
 	for _, u := range unbound {
 		// What glibc's own libraries lack is their loader's, which a build for another machine may have elsewhere.
-		if ours(u) && !loader.OfGLibc(path.Base(u.In.Path)) && (c.Program || u.In == c.Main && owner(u.Name) != "" || u.Aborts != nil && !u.Late) {
+		if ours(u) && !loader.OfGLibc(path.Base(u.In.Path)) && (c.Program || u.In == c.Main && owner(u.Name) != "" ||
+			u.Aborts != nil && !u.Late) {
 			at[u.In] = append(at[u.In], u)
 		}
 	}
@@ -103,9 +108,12 @@ func (c *Case) symbols() {
 	if !c.Program {
 		return
 	}
-	start := slices.DeleteFunc(slices.Clone(c.Objects), func(o *loader.Object) bool { return o.File == nil || !o.Found() || !(o == c.Main || o.Certain()) })
+	start := slices.DeleteFunc(slices.Clone(c.Objects), func(o *loader.Object) bool {
+		return o.File == nil || !o.Found() || !(o == c.Main || o.Certain())
+	})
 	for _, p := range c.Opened {
-		scope, err := loader.NewScope(c.Interp, append(slices.Clip(start), slices.DeleteFunc(tree(p.To), func(o *loader.Object) bool { return o.File == nil || slices.Contains(start, o) })...))
+		scope, err := loader.NewScope(c.Interp, append(slices.Clip(start),
+			slices.DeleteFunc(tree(p.To), func(o *loader.Object) bool { return o.File == nil || slices.Contains(start, o) })...))
 		if scope != nil {
 			scope.Now = c.BindNow != ""
 		}
@@ -118,7 +126,9 @@ func (c *Case) symbols() {
 			}
 		}
 		if p.Global {
-			start = append(start, slices.DeleteFunc(tree(p.To), func(o *loader.Object) bool { return o.File == nil || slices.Contains(start, o) })...)
+			start = append(start, slices.DeleteFunc(tree(p.To), func(o *loader.Object) bool {
+				return o.File == nil || slices.Contains(start, o)
+			})...)
 		}
 	}
 }
@@ -170,20 +180,25 @@ func (c *Case) unbound(o *loader.Object, all []loader.Unbound, certain bool) {
 	}
 	for _, g := range order {
 		these := names[g]
-		f := Conclusion{ID: UndefinedSymbol, By: o, Library: these[0], Remedy: remedy.Do("link it with the library that defines it, or with the version that does")}
+		f := Conclusion{ID: UndefinedSymbol, By: o, Library: these[0],
+			Remedy: remedy.Do("link it with the library that defines it, or with the version that does")}
 		f.Message = fmt.Sprintf("%s refers to %s, which nothing in the process defines", c.who(o), remedy.List(these))
 		known := c.ofDriver(these[0])
 		switch {
 		case known:
-			f.Message += fmt.Sprintf(": it comes with %s of the host's driver, which is not needed by any of its libraries", g.owner)
+			f.Message += fmt.Sprintf(": it comes with %s of the host's driver, which is not needed by any of its libraries",
+				g.owner)
 			argv := []string{"runpath", "edit", "--add-needed", g.owner}
-			if link := c.Link(o.File.ELF.Machine); !slices.ContainsFunc(runpath.Parse(o.File.List), func(e string) bool { return runpath.Key(e) == runpath.Key(link) }) {
+			if link := c.Link(o.File.ELF.Machine); !slices.ContainsFunc(runpath.Parse(o.File.List),
+				func(e string) bool { return runpath.Key(e) == runpath.Key(link) }) {
 				argv = append(argv, "--add-entry", link)
 			}
 			f.Remedy = c.Edit(o, argv...)
 		case g.owner != "":
-			f.Message += fmt.Sprintf(": it comes with %s of the CUDA toolkit, which is not needed by any of its libraries", strings.TrimSuffix(g.owner, ".so"))
-			f.Remedy = remedy.Do("link it with %s, or add its soname to the needed libraries: runpath edit --add-needed", g.owner)
+			f.Message += fmt.Sprintf(": it comes with %s of the CUDA toolkit, which is not needed by any of its libraries",
+				strings.TrimSuffix(g.owner, ".so"))
+			f.Remedy = remedy.Do("link it with %s, or add its soname to the needed libraries: runpath edit --add-needed",
+				g.owner)
 		}
 		switch {
 		case g.late:
@@ -200,9 +215,13 @@ func (c *Case) unbound(o *loader.Object, all []loader.Unbound, certain bool) {
 	}
 }
 
-// atOnce reports whether whoever opens a file binds all that it refers to: Python so opens its modules, and ctypes libraries.
+// atOnce reports whether whoever opens a file binds all that it refers to: Python so opens its modules, and ctypes
+// libraries.
 func (c *Case) atOnce(o *loader.Object) bool {
-	if slices.ContainsFunc(c.Opened, func(p *loader.Opening) bool { return p.Cause == loader.DlopenScript && slices.Contains(p.Brought, o) }) {
+	if slices.ContainsFunc(c.Opened, func(p *loader.Opening) bool {
+		return p.Cause == loader.DlopenScript &&
+			slices.Contains(p.Brought, o)
+	}) {
 		return true
 	}
 	l, err := o.File.Linkage()

@@ -68,7 +68,8 @@ func (a ABI) Matches(machine elf.Machine, flags uint32) string {
 	pair := func(x, y elf.Machine) bool {
 		return (machine == x || machine == y) && (a.Machine == x || a.Machine == y)
 	}
-	if !same && !pair(elf.EM_MIPS, elf.EM_MIPS_RS3_LE) && !pair(elf.EM_S390, 0xa390) && !pair(elf.EM_SPARC, elf.EM_SPARC32PLUS) {
+	if !same && !pair(elf.EM_MIPS, elf.EM_MIPS_RS3_LE) && !pair(elf.EM_S390, 0xa390) &&
+		!pair(elf.EM_SPARC, elf.EM_SPARC32PLUS) {
 		return fmt.Sprintf("is for another machine: %v, not %v", machine, a.Machine)
 	}
 	var mask uint32

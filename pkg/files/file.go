@@ -108,8 +108,8 @@ type later struct {
 	Enough atomic.Pointer[[]*elfimage.Linkage]
 }
 
-// Ask changes the libraries that a file needs, in a view of it that [Loader.Edited] makes: names that are replaced, in DT_VERNEED
-// too, and one that is added at the end, unless it is "".
+// Ask changes the libraries that a file needs, in a view of it that [Loader.Edited] makes: names that are replaced, in
+// DT_VERNEED too, and one that is added at the end, unless it is "".
 func (f *File) Ask(replaced map[string]string, added string) {
 	f.Needed, f.Asks, f.Versions.Needs = slices.Clone(f.Needed), slices.Clone(f.Asks), slices.Clone(f.Versions.Needs)
 	rename := func(name *string) {
@@ -370,7 +370,8 @@ func (f *File) IsNoELF() bool {
 
 // IsText reports whether the file begins as a text does: linker scripts have the names of libraries.
 func (f *File) IsText() bool {
-	return f.Size > 0 && !slices.ContainsFunc(f.Ident[:min(f.Size, elf.EI_NIDENT)], func(b byte) bool { return b < ' ' && b != '\n' && b != '\t' && b != '\r' || b >= 0x7f })
+	return f.Size > 0 && !slices.ContainsFunc(f.Ident[:min(f.Size, elf.EI_NIDENT)],
+		func(b byte) bool { return b < ' ' && b != '\n' && b != '\t' && b != '\r' || b >= 0x7f })
 }
 
 // IsLFSPointer reports whether the file stands for one that Git LFS has not fetched (docs/spec.md of git-lfs).

@@ -354,7 +354,8 @@ func (fs *Files) parsed(host string, fd int) *File {
 func (fs *Files) TakeOpen(p string, fd int) {
 	var st, named unix.Stat_t
 	at := fs.At(p)
-	if at.Errno != 0 || unix.Fstat(fd, &st) != nil || unix.Lstat(at.Host, &named) != nil || st.Dev != named.Dev || st.Ino != named.Ino {
+	if at.Errno != 0 || unix.Fstat(fd, &st) != nil || unix.Lstat(at.Host, &named) != nil || st.Dev != named.Dev ||
+		st.Ino != named.Ino {
 		return
 	}
 	if _, known := fs.files.get(at.Host); !known {
@@ -366,7 +367,8 @@ func (fs *Files) TakeOpen(p string, fd int) {
 // walk of a tree opens it, so that a FIFO which has taken its place is not waited for.
 func (at *Place) open() (fd int, err error) {
 	if at.Mode&unix.S_IFMT == unix.S_IFREG {
-		if fd, err = unix.Open(at.Host, unix.O_RDONLY|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0); err != unix.EINTR {
+		if fd, err = unix.Open(at.Host, unix.O_RDONLY|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC,
+			0); err != unix.EINTR {
 			return fd, err
 		}
 	}

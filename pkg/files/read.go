@@ -55,7 +55,8 @@ func (f *File) properties(im *elfimage.Image) {
 	if property == nil {
 		property = note // linkers of before PT_GNU_PROPERTY
 	}
-	if property == nil || im.Machine != elf.EM_X86_64 && im.Machine != elf.EM_386 || property.Filesz < 16 || property.Filesz > maxPropertyBytes {
+	if property == nil || im.Machine != elf.EM_X86_64 && im.Machine != elf.EM_386 || property.Filesz < 16 ||
+		property.Filesz > maxPropertyBytes {
 		return
 	}
 	b := make([]byte, property.Filesz)
@@ -234,7 +235,8 @@ func (f *File) reopen(parse func(io.ReaderAt, int64, []byte) (*elfimage.Image, e
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t
-	if unix.Fstat(fd, &st) != nil || (fileID{uint64(st.Dev), st.Ino}) != f.id { //nolint:unconvert // Dev is 32 bits wide on MIPS
+	//nolint:unconvert // Dev is 32 bits wide on MIPS
+	if unix.Fstat(fd, &st) != nil || (fileID{uint64(st.Dev), st.Ino}) != f.id {
 		return // another file has taken its place
 	}
 	r := descriptor(fd)

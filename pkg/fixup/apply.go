@@ -129,26 +129,27 @@ func (s *Step) apply(f *tree.File, dryRun bool, r *Result) {
 		r.Known, r.Before, r.After = true, s.To, s.To // it is as it was left there
 		return
 	}
-	done := edit.File(f, edit.Options{DryRun: dryRun, Copy: s.Copy, Also: s.Also}, func(im *elfimage.Image) (*elfedit.Change, string, error) {
-		now, err := stateOf(im)
-		if err != nil {
-			return nil, "", err
-		}
-		r.Known, r.Before, r.After = true, now, now
-		switch {
-		case now.is(s.From):
-		case now == s.To: // an earlier run, which was killed, came this far
-			return nil, "", nil
-		case slices.ContainsFunc(s.Between, now.is):
-		case !s.Force:
-			return nil, "", errMeanwhile
-		}
-		change := &elfedit.Change{RunPath: &elfedit.RunPath{Tag: s.To.Tag, List: s.To.List}, ResolutionNote: &s.To.Note}
-		if s.To.Interpreter != now.Interpreter {
-			change.Interpreter = &s.To.Interpreter
-		}
-		return change, "", nil
-	})
+	done := edit.File(f, edit.Options{DryRun: dryRun, Copy: s.Copy, Also: s.Also},
+		func(im *elfimage.Image) (*elfedit.Change, string, error) {
+			now, err := stateOf(im)
+			if err != nil {
+				return nil, "", err
+			}
+			r.Known, r.Before, r.After = true, now, now
+			switch {
+			case now.is(s.From):
+			case now == s.To: // an earlier run, which was killed, came this far
+				return nil, "", nil
+			case slices.ContainsFunc(s.Between, now.is):
+			case !s.Force:
+				return nil, "", errMeanwhile
+			}
+			change := &elfedit.Change{RunPath: &elfedit.RunPath{Tag: s.To.Tag, List: s.To.List}, ResolutionNote: &s.To.Note}
+			if s.To.Interpreter != now.Interpreter {
+				change.Interpreter = &s.To.Interpreter
+			}
+			return change, "", nil
+		})
 	switch done.Action {
 	case edit.Edited:
 		if r.Edited, r.After = true, s.To; done.NoNote != nil {

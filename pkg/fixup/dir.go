@@ -74,7 +74,8 @@ func (ix *Index) open(d *dir, name string) *Object { return ix.file(d.real + "/"
 // at is open for the path of a library.
 func (ix *Index) at(p string) *Object { return ix.open(ix.dir(path.Dir(p)), path.Base(p)) }
 
-// file returns the file to which an absolute path leads, the tree's as the walk has read it; nil where it is no ELF file.
+// file returns the file to which an absolute path leads, the tree's as the walk has read it; nil where it is no ELF
+// file.
 func (ix *Index) file(p string) *Object {
 	at := ix.files.At(p)
 	if at.Errno != 0 {

@@ -102,7 +102,8 @@ func Read(ctx context.Context, s Sources) (*Index, error) {
 	for i, l := range s.Libs {
 		libs[i] = absolute(l)
 	}
-	err = tree.Walk(ctx, s.Paths, tree.Options{Jobs: s.Jobs, Keep: &ix.roots, Shallow: s.Shallow, Leftover: s.Leftover, Refuse: s.Refuse,
+	err = tree.Walk(ctx, s.Paths, tree.Options{Jobs: s.Jobs, Keep: &ix.roots, Shallow: s.Shallow, Leftover: s.Leftover,
+		Refuse: s.Refuse,
 		Link: func(dir, name string) {
 			library, outside := libraryName(name) || strings.HasSuffix(name, ".node"), inTree.mayLeadOutside(dir, name)
 			mu.Lock()
@@ -218,7 +219,8 @@ func (ix *Index) sortOwn() {
 	argument := func(d *dir) int { return arguments.over(d.path, nil) }
 	for _, dirs := range ix.own {
 		slices.SortFunc(dirs, func(a, b *dir) int {
-			return cmp.Or(cmp.Compare(argument(a), argument(b)), cmp.Compare(strings.Count(a.path, "/"), strings.Count(b.path, "/")), cmp.Compare(a.path, b.path))
+			return cmp.Or(cmp.Compare(argument(a), argument(b)), cmp.Compare(strings.Count(a.path, "/"),
+				strings.Count(b.path, "/")), cmp.Compare(a.path, b.path))
 		})
 	}
 }

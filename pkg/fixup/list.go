@@ -124,7 +124,8 @@ func (r *Resolver) opened(p *Plan, l runpath.List, origins []string) (after runp
 		}
 		c, ok := r.choose(p, &Need{}, name, !r.s.Opened)
 		switch {
-		case !ok, !r.s.Opened && !slices.ContainsFunc(led, func(e entry) bool { return r.ix.takesIn(o, e, name) == c.Object }):
+		case !ok, !r.s.Opened && !slices.ContainsFunc(led,
+			func(e entry) bool { return r.ix.takesIn(o, e, name) == c.Object }):
 			continue
 		case at < 0:
 			at = len(entries)
@@ -157,7 +158,9 @@ func (r *Resolver) temporary(p *Plan) error {
 		}
 		for _, e := range p.After {
 			if below(runpath.Key(e), runpath.Key(dir)) {
-				return fmt.Errorf("its run path would name %s, in a build directory: it is gone after the build, and anyone who creates it again decides what is loaded", e)
+				return fmt.Errorf(
+					"its run path would name %s, in a build directory: it is gone after the build, and anyone who creates it again "+
+						"decides what is loaded", e)
 			}
 		}
 	}
@@ -177,7 +180,10 @@ func (r *Resolver) kept(p *Plan) []string {
 			continue
 		case runpath.HasOrigin(e):
 		case r.ix.sources.Stubs.Contains(e):
-			if known && slices.ContainsFunc(p.Needs, func(n *Need) bool { return n.unmet() && r.ix.dir(dir).has(path.Base(n.Names[0])) }) {
+			if known && slices.ContainsFunc(p.Needs, func(n *Need) bool {
+				return n.unmet() &&
+					r.ix.dir(dir).has(path.Base(n.Names[0]))
+			}) {
 				break
 			}
 			p.Lost = append(p.Lost, e)
@@ -322,9 +328,12 @@ func (ix *Index) entry(o *Object, text string) entry {
 func (r *Resolver) ordered(p *Plan, entries []entry) []entry {
 	o, in := p.Object, p.in
 	if in != nil {
-		if i := r.firstWithLibC(p, entries); i < len(entries) && !slices.ContainsFunc(entries[:i], func(e entry) bool { return e.dir == in.dir }) {
+		if i := r.firstWithLibC(p, entries); i < len(entries) && !slices.ContainsFunc(entries[:i],
+			func(e entry) bool { return e.dir == in.dir }) {
 			entries = slices.Insert(entries, i, entry{text: in.LibC, dir: in.dir})
-			if text := fmt.Sprintf("a directory of the run path holds another C library: %s is put before it, because the program's interpreter works with no other", in.LibC); !slices.Contains(p.Warnings, text) {
+			if text := fmt.Sprintf(
+				"a directory of the run path holds another C library: %s is put before it, because the program's interpreter "+
+					"works with no other", in.LibC); !slices.Contains(p.Warnings, text) {
 				p.Warnings = append(p.Warnings, text)
 			}
 		}
@@ -375,7 +384,8 @@ func (r *Resolver) ordered(p *Plan, entries []entry) []entry {
 // order puts entries in an order in which the loader finds what is right for every need: the next is always the
 // first that holds nothing wrong for those that nothing was found for before. Where it is stuck, no order is
 // right: each entry that stands only leaves fewer needs to the others.
-func order(entries []entry, needs []*Need, wrong func(entry, *Need) (what string, found bool)) (out, stuck []entry, left []*Need) {
+func order(entries []entry, needs []*Need, wrong func(entry, *Need) (what string, found bool)) (out, stuck []entry,
+	left []*Need) {
 	stuck, left = slices.Clone(entries), slices.Clone(needs)
 	for len(stuck) > 0 {
 		next := slices.IndexFunc(stuck, func(e entry) bool {

@@ -108,8 +108,8 @@ func (w *loop) surprises() []Surprise {
 	return v.out
 }
 
-// refuse refuses a candidate for each fault, of several starts only with clashes, where another does. It reports whether
-// there was one.
+// refuse refuses a candidate for each fault, of several starts only with clashes, where another does. It reports
+// whether there was one.
 func (w *loop) refuse(clashes bool) bool {
 	changed := map[*Plan]bool{}
 	hopeless := map[*member]bool{} // nothing helps who brought it, either
@@ -173,8 +173,8 @@ func (w *loop) take(x *refusal) bool {
 	return true
 }
 
-// retry takes back the refusals without which nothing is worse: all of them, else those of each half. It reports whether
-// there was one.
+// retry takes back the refusals without which nothing is worse: all of them, else those of each half. It reports
+// whether there was one.
 func (w *loop) retry() (changed bool) {
 	at := map[*Plan]int{}
 	for i, p := range w.plans {
@@ -422,8 +422,9 @@ func (w *loop) conflict(a, b ask, lacks []string) {
 	if p == nil || slices.ContainsFunc(w.plans, func(p *Plan) bool { return slices.ContainsFunc(p.Warnings, told) }) {
 		return
 	}
-	p.Warnings = append(p.Warnings, fmt.Sprintf("%s: %s takes %s, which lacks %s that %s needs: in a process that loads both, "+
-		"this one fails if the other comes first", a.name, a.by.path, a.takes.path, strings.Join(lacks, ", "), b.by.path))
+	p.Warnings = append(p.Warnings, fmt.Sprintf(
+		"%s: %s takes %s, which lacks %s that %s needs: in a process that loads both, "+
+			"this one fails if the other comes first", a.name, a.by.path, a.takes.path, strings.Join(lacks, ", "), b.by.path))
 }
 
 // lack notes that a file outside the tree lacks a library, if the run has led to it, or was told of it.

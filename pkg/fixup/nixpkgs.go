@@ -19,9 +19,9 @@ import (
 	"cuda-runpath/pkg/tree"
 )
 
-// BuildPath returns the path to walk for one that nixpkgs' program is given in a build. It passes over what is not there, and
-// symbolic links; of those it follows one that leads to a directory, and so does this one within the package, where nobody else's
-// files are. skipped says why there is nothing to walk.
+// BuildPath returns the path to walk for one that nixpkgs' program is given in a build. It passes over what is not
+// there, and symbolic links; of those it follows one that leads to a directory, and so does this one within the
+// package, where nobody else's files are. skipped says why there is nothing to walk.
 func BuildPath(p string) (to, skipped string) {
 	name := tree.Unslashed(p)
 	st, err := os.Lstat(name)
@@ -54,8 +54,8 @@ func withinPackage(link string) string {
 	return to
 }
 
-// BuildInterpreters returns those of a bintools package of nixpkgs ($NIX_BINTOOLS): its own, and the 32-bit one that multilib
-// toolchains have beside it.
+// BuildInterpreters returns those of a bintools package of nixpkgs ($NIX_BINTOOLS): its own, and the 32-bit one that
+// multilib toolchains have beside it.
 func BuildInterpreters(bintools string) ([]Interpreter, error) {
 	read := func(name string) (string, error) {
 		b, err := os.ReadFile(path.Join(bintools, "nix-support", name))
@@ -102,8 +102,8 @@ func (s *Settings) Literals(o *Object) func(name string) bool {
 	return nil
 }
 
-// Apply has the maps of some tools applied in the same edit, with the driver link only where a file needs it, if whenNeeds; and a resolution
-// note written that is right for what comes of it, if write also for files without one.
+// Apply has the maps of some tools applied in the same edit, with the driver link only where a file needs it, if
+// whenNeeds; and a resolution note written that is right for what comes of it, if write also for files without one.
 func (s *Settings) Apply(forms *normal.Maps, maps runpath.Map, whenNeeds, write bool) {
 	s.Note = func(o *Object, l runpath.List) string {
 		if o.Description == "" && !write {

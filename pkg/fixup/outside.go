@@ -24,8 +24,8 @@ func rootsOf(paths []string, spelled func(string) string) roots {
 	return r
 }
 
-// over returns the place of the first root that a path is or is below, of those that keep, where it is not nil, agrees to; -1 where
-// there is none.
+// over returns the place of the first root that a path is or is below, of those that keep, where it is not nil, agrees
+// to; -1 where there is none.
 func (r roots) over(p string, keep func(root string) bool) int {
 	first := -1
 	for at := p; ; {

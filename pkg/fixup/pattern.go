@@ -68,7 +68,8 @@ func newPattern(written string) pattern {
 
 func (p pattern) match(name string) bool { return p.re.MatchString(characters(name)) }
 
-// characters returns a text in which a byte that is no part of UTF-8 is a character of its own, as in Python's names of files.
+// characters returns a text in which a byte that is no part of UTF-8 is a character of its own, as in Python's names of
+// files.
 func characters(text string) string {
 	if utf8.ValidString(text) {
 		return text

@@ -24,12 +24,13 @@ import (
 	"cuda-runpath/pkg/tree"
 )
 
-// A Record remembers what the files of a directory were like before they were changed, so that it can be undone. That of a tree
-// stands beside it, NAME.autopatchelf.json; that of files that were given one by one is .autopatchelf.json in their directory.
+// A Record remembers what the files of a directory were like before they were changed, so that it can be undone. That
+// of a tree stands beside it, NAME.autopatchelf.json; that of files that were given one by one is .autopatchelf.json in
+// their directory.
 //
-// It is a claim of whoever wrote it, and lies where a cloned repository or another user can put one too. So it is believed only of
-// the directory that it was made for, by device, inode and owner; only if nobody but the caller or root can have written it; and of a
-// file only if that is in the state in which the record left it.
+// It is a claim of whoever wrote it, and lies where a cloned repository or another user can put one too. So it is
+// believed only of the directory that it was made for, by device, inode and owner; only if nobody but the caller or
+// root can have written it; and of a file only if that is in the state in which the record left it.
 type Record struct {
 	Version int      `json:"version"`
 	Tree    identity `json:"tree"`
@@ -150,8 +151,8 @@ const (
 
 var errRecordSize = fmt.Errorf("a record of more than %d MiB", maxRecord>>20)
 
-// readRecord reads a record in a directory: which one it is, and then, if keep is not nil, its entries one by one, of which it
-// keeps those that keep agrees to.
+// readRecord reads a record in a directory: which one it is, and then, if keep is not nil, its entries one by one, of
+// which it keeps those that keep agrees to.
 func readRecord(dir *os.File, base string, keep func(*Change) bool) (*Record, error) {
 	f, info, err := plainfile.OpenIn(dir, base)
 	if err != nil {
@@ -261,7 +262,8 @@ func belowTree(p string) error {
 	return nil
 }
 
-// load reads the record's entries. An entry is left with those of its names that lead to something; one that has none left is dropped.
+// load reads the record's entries. An entry is left with those of its names that lead to something; one that has none
+// left is dropped.
 func (r *Record) load(ctx context.Context) {
 	if r.err != nil {
 		return
@@ -409,7 +411,8 @@ func identify(dir *os.File, name string) (id identity, isDir bool, err error) {
 	if err := unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return id, false, err
 	}
-	return identity{uint64(st.Dev), st.Ino, st.Uid}, st.Mode&unix.S_IFMT == unix.S_IFDIR, nil //nolint:unconvert // Dev is 32 bits wide on MIPS
+	//nolint:unconvert // Dev is 32 bits wide on MIPS
+	return identity{uint64(st.Dev), st.Ino, st.Uid}, st.Mode&unix.S_IFMT == unix.S_IFDIR, nil
 }
 
 // of says why what an open root is now is not the tree.
@@ -435,8 +438,8 @@ type recorded struct {
 	Change
 }
 
-// noted returns the files of a record with steps that are about to be taken. What was noted of a file before is continued, unless
-// someone else has changed it since.
+// noted returns the files of a record with steps that are about to be taken. What was noted of a file before is
+// continued, unless someone else has changed it since.
 func noted(files []Change, steps []recorded) []Change {
 	files = slices.Clone(files)
 	at := make(map[text]int, len(files))

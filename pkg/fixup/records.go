@@ -45,8 +45,8 @@ type folder struct {
 	renamed func() map[identity]string
 }
 
-// OpenRecords returns the records for the files below some paths: that of the outermost tree that has one, else a new one. It waits
-// for other runs that use one of them, after having told waiting so.
+// OpenRecords returns the records for the files below some paths: that of the outermost tree that has one, else a new
+// one. It waits for other runs that use one of them, after having told waiting so.
 func OpenRecords(ctx context.Context, paths []string, waiting func(tree string)) (*Records, error) {
 	rs := &Records{}
 	err := rs.open(ctx, paths, waiting, func(h *home) error {
@@ -247,8 +247,8 @@ func newFolder(dir *os.File) *folder {
 	})}
 }
 
-// record returns the record of a tree, or that of single files in a directory: the one that is there, which for a tree may be called
-// after the name that it had before, or else one that can be written.
+// record returns the record of a tree, or that of single files in a directory: the one that is there, which for a tree
+// may be called after the name that it had before, or else one that can be written.
 func (rs *Records) record(root string, single bool) *Record {
 	key, at := root, filepath.Dir(root)
 	r := &Record{Version: 1, root: root, name: filepath.Base(root), base: filepath.Base(root) + recordSuffix}
@@ -290,8 +290,8 @@ func (rs *Records) record(root string, single bool) *Record {
 	return r
 }
 
-// above returns the records that may tell of an argument: those of the trees that it is or is in, the outermost first, and that of
-// single files in its directory.
+// above returns the records that may tell of an argument: those of the trees that it is or is in, the outermost first,
+// and that of single files in its directory.
 func (rs *Records) above(h *home) (all []*Record) {
 	at := h.real
 	if !h.isDir {

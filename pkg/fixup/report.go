@@ -127,7 +127,10 @@ func (a *Absence) Reasons() []string {
 		out = append(out, a.Stub+" is a stub, for linking only")
 	}
 	for _, n := range a.Named {
-		out = append(out, fmt.Sprintf("%s has the soname %s, but the loader looks for a file of that name: a symbolic link beside it is missing", n.Path, n.Soname))
+		out = append(out,
+			fmt.Sprintf(
+				"%s has the soname %s, but the loader looks for a file of that name: a symbolic link beside it is missing",
+				n.Path, n.Soname))
 	}
 	for _, near := range a.Near {
 		out = append(out, near+" is there, which is another version")
@@ -154,26 +157,32 @@ func (a *Absence) Fix(inBuild bool) string {
 		if strings.HasPrefix(a.Interpreter, "DIR/") {
 			fix += ", where DIR is the lib directory of a newer glibc (nixpkgs)"
 		}
-		add("build it with the stdenv of a newer nixpkgs, whose C library has it", fix+": a program and its C library go together, and a library runs on that of its program")
+		add("build it with the stdenv of a newer nixpkgs, whose C library has it",
+			fix+": a program and its C library go together, and a library runs on that of its program")
 	case len(a.Named) > 0:
 		n := a.Named[0]
 		link := remedy.Quote("ln", "-s", path.Base(n.Path), path.Dir(n.Path)+"/"+n.Soname)
 		add(link+" in postInstall", link)
 	case len(a.Below) > 0 && !a.Driver:
-		add(remedy.Quote("addAutoPatchelfSearchPath", a.Below[0])+" in preFixup, which has it", remedy.Quote("--libs", a.Below[0])+", which has it")
+		add(remedy.Quote("addAutoPatchelfSearchPath", a.Below[0])+" in preFixup, which has it",
+			remedy.Quote("--libs", a.Below[0])+", which has it")
 	case a.Driver:
 		const why = "it comes with the host's GPU driver: "
 		add(why+"add cudaRunpathHook to nativeBuildInputs", why+"--tool autoAddDriverRunpath")
 	case len(a.Attributes) > 0:
-		add("add "+a.packages(inBuild)+" to buildInputs", fmt.Sprintf("--libs DIR, where DIR is the lib directory of %s (nixpkgs)", a.packages(inBuild)))
+		add("add "+a.packages(inBuild)+" to buildInputs",
+			fmt.Sprintf("--libs DIR, where DIR is the lib directory of %s (nixpkgs)", a.packages(inBuild)))
 	default:
-		add("add the package that has it to buildInputs, or its directory with addAutoPatchelfSearchPath", "--libs DIR, where DIR is the directory that has it")
+		add("add the package that has it to buildInputs, or its directory with addAutoPatchelfSearchPath",
+			"--libs DIR, where DIR is the directory that has it")
 	}
 	if a.Dlopen != "" && !a.Driver {
-		fixes = append(fixes, fmt.Sprintf("--enforce-priority %s if the file may do without it (its .note.dlopen says %s)", a.above, a.Dlopen))
+		fixes = append(fixes, fmt.Sprintf("--enforce-priority %s if the file may do without it (its .note.dlopen says %s)",
+			a.above, a.Dlopen))
 	}
 	if inBuild {
-		fixes = append(fixes, string(remedy.Say("autoPatchelfIgnoreMissingDeps = [ %s ] if it is not wanted", remedy.NixPattern(a.first))))
+		fixes = append(fixes, string(remedy.Say("autoPatchelfIgnoreMissingDeps = [ %s ] if it is not wanted",
+			remedy.NixPattern(a.first))))
 	} else {
 		fixes = append(fixes, remedy.Quote("--ignore-missing", a.first)+" if it is not wanted")
 	}
@@ -212,7 +221,8 @@ func (r *Resolver) loaderWith(p *Plan, name string) string {
 	}
 	for _, level := range r.ix.levels[1:] {
 		for _, d := range level.names()[name] {
-			if lib := r.ix.open(d, name); lib != nil && d.has(base) && lib.usable() == "" && o.ABI.Refuses(lib.ABI) == "" && len(lib.Lacks(o.File, name)) == 0 {
+			if lib := r.ix.open(d, name); lib != nil && d.has(base) && lib.usable() == "" && o.ABI.Refuses(lib.ABI) == "" &&
+				len(lib.Lacks(o.File, name)) == 0 {
 				return d.path + "/" + base
 			}
 		}
@@ -241,7 +251,8 @@ func (r *Resolver) near(name string) (out []string) {
 		for _, other := range others {
 			for _, d := range level.by[other] {
 				lib := r.ix.open(d, other)
-				if p := d.path + "/" + other; lib != nil && lib.Err == nil && lib.SkipReason != elfimage.Detached && !slices.Contains(out, p) {
+				if p := d.path + "/" + other; lib != nil && lib.Err == nil && lib.SkipReason != elfimage.Detached &&
+					!slices.Contains(out, p) {
 					out = append(out, p)
 				}
 			}

@@ -260,7 +260,8 @@ type Resolver struct {
 
 // NewResolver reads the interpreters.
 func NewResolver(ix *Index, s Settings) (*Resolver, error) {
-	r := &Resolver{ix: ix, s: s, deep: sync.OnceValue(ix.sources.deep), first: clean(s.RuntimeDependencies), last: clean(s.AppendRunpaths)}
+	r := &Resolver{ix: ix, s: s, deep: sync.OnceValue(ix.sources.deep), first: clean(s.RuntimeDependencies),
+		last: clean(s.AppendRunpaths)}
 	for _, in := range s.Interpreters {
 		real, err := filepath.EvalSymlinks(in.Path)
 		if err != nil {
@@ -322,7 +323,8 @@ func (r *Resolver) remark(p *Plan) {
 		}
 		for _, reject := range n.Rejected {
 			if reject.Own && !n.Candidate.Own {
-				warnings = append(warnings, fmt.Sprintf("%s: the package's own %s %s; %s is used instead", n.Name, reject.Path, reject.Why, n.Candidate.Path))
+				warnings = append(warnings, fmt.Sprintf("%s: the package's own %s %s; %s is used instead", n.Name, reject.Path,
+					reject.Why, n.Candidate.Path))
 			}
 		}
 		if n.Candidate.level == wheelLevel {
@@ -345,7 +347,8 @@ func (r *Resolver) keepRPath(plans []*Plan) {
 	for _, p := range plans {
 		if o := p.Object; p.Skip == "" && p.Err == nil {
 			at[o.Real] = p
-			moves = append(moves, edit.Move{Path: o.Real, From: edit.State{Tag: o.Tag, List: p.Before}, To: edit.State{Tag: p.State().Tag, List: p.After}})
+			moves = append(moves, edit.Move{Path: o.Real, From: edit.State{Tag: o.Tag, List: p.Before},
+				To: edit.State{Tag: p.State().Tag, List: p.After}})
 		}
 	}
 	for file, loss := range edit.KeepRPath(r.ix.loader, moves) {
@@ -531,7 +534,8 @@ func (r *Resolver) interpreter(p *Plan) *Interpreter {
 		case !compatible(have.ELF.OSABI, o.ELF.OSABI) || o.ELF.OSABI == elf.OSABI(255):
 			why = cmp.Or(why, fmt.Sprintf("its OS ABI (%v) is not compatible with target (%v)", o.ELF.OSABI, have.ELF.OSABI))
 		case o.LibC != UnknownLibC && in.libC != UnknownLibC && o.LibC != in.libC:
-			why, p.SkipWarn = fmt.Sprintf("it was linked against %s, and the C library of the target is %s", o.LibC, in.libC), true
+			why, p.SkipWarn = fmt.Sprintf("it was linked against %s, and the C library of the target is %s", o.LibC,
+				in.libC), true
 		default:
 			p.SkipWarn = false
 			return in
@@ -569,7 +573,8 @@ func (r *Resolver) needs(p *Plan) {
 	}
 	if r.s.Dlopen {
 		for _, name := range o.Literals {
-			if driver.NeedsDriver(name) && !slices.ContainsFunc(p.Needs, func(n *Need) bool { return slices.Contains(n.Names, name) }) {
+			if driver.NeedsDriver(name) && !slices.ContainsFunc(p.Needs,
+				func(n *Need) bool { return slices.Contains(n.Names, name) }) {
 				p.Needs = append(p.Needs, &Need{Names: []string{name}, Cause: loader.DlopenString, Priority: Suggested})
 			}
 		}
@@ -860,7 +865,8 @@ func (r *Resolver) refuse(p *Plan, name string, c Candidate) string {
 	if !compatible(o.ELF.OSABI, lib.ELF.OSABI) {
 		return fmt.Sprintf("is for another OS ABI: %v", lib.ELF.OSABI)
 	}
-	if stubs := r.ix.sources.Stubs; stubs.Contains(c.Dir) || stubs.Contains(path.Dir(c.Path)) || stubs.Contains(path.Dir(lib.Real)) {
+	if stubs := r.ix.sources.Stubs; stubs.Contains(c.Dir) || stubs.Contains(path.Dir(c.Path)) ||
+		stubs.Contains(path.Dir(lib.Real)) {
 		return "is a stub, for linking only"
 	}
 	mine := o.LibC
@@ -935,9 +941,11 @@ func (r *Resolver) UnusedPatterns(plans []*Plan) []string {
 		case len(names) == 0:
 			out = append(out, fmt.Sprintf("the ignore pattern %q matches no library that is needed", p.text))
 		case len(names) > 3:
-			out = append(out, fmt.Sprintf("the ignore pattern %q ignores nothing: all %d libraries that it matches are there", p.text, len(names)))
+			out = append(out, fmt.Sprintf("the ignore pattern %q ignores nothing: all %d libraries that it matches are there",
+				p.text, len(names)))
 		default:
-			out = append(out, fmt.Sprintf("the ignore pattern %q ignores nothing: %s is there", p.text, strings.Join(names, ", ")))
+			out = append(out, fmt.Sprintf("the ignore pattern %q ignores nothing: %s is there", p.text,
+				strings.Join(names, ", ")))
 		}
 	}
 	return out

@@ -199,7 +199,8 @@ func (w *loop) helps(f *fault) iter.Seq[*refusal] {
 	}
 	return func(yield func(*refusal) bool) {
 		n := f.need
-		if n != nil && n.inherited && !yield(w.refusal(choice{plan: w.of(f.by), need: n}, "is not what it finds by what will be the run paths")) {
+		if n != nil && n.inherited && !yield(w.refusal(choice{plan: w.of(f.by), need: n},
+			"is not what it finds by what will be the run paths")) {
 			return
 		}
 		w.apart(f, func(yield func(ask) bool) {
@@ -216,7 +217,8 @@ func (w *loop) helps(f *fault) iter.Seq[*refusal] {
 func (w *loop) finds(f *fault) iter.Seq[*refusal] {
 	return func(yield func(*refusal) bool) {
 		n := f.need
-		if n != nil && n.Outcome == BySystem && !yield(w.refusal(choice{plan: w.of(f.by), need: n}, "is not found by what will be the run paths")) {
+		if n != nil && n.Outcome == BySystem &&
+			!yield(w.refusal(choice{plan: w.of(f.by), need: n}, "is not found by what will be the run paths")) {
 			return
 		}
 		for c := range w.chain(f.by) {
@@ -308,8 +310,8 @@ func (w *loop) faults() (out []*fault) {
 }
 
 // clashes are the faults of starts that can be in one process. A process loads one file for a name, the first that
-// something asks for: so what one takes must do for all. Of the tree's files that what one takes does not do for the first is
-// enough, as the same helps against all of them.
+// something asks for: so what one takes must do for all. Of the tree's files that what one takes does not do for the
+// first is enough, as the same helps against all of them.
 func (w *loop) clashes() (out []*fault) {
 	type user struct {
 		*start

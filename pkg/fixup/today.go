@@ -138,7 +138,8 @@ func (t *today) inherits(o *Object, name string) (path string) {
 	}
 	for _, p := range t.heirs() {
 		load, err := t.l.Load(p.Real)
-		if err != nil || load.Static || !healthy(load) { // once it starts, it has loaded other libraries, and found by other entries
+		// once it starts, it has loaded other libraries, and found by other entries
+		if err != nil || load.Static || !healthy(load) {
 			continue
 		}
 		for _, u := range load.Open(o.Real, load.Main, loader.DlopenAsked, "").To.Uses {
@@ -182,7 +183,8 @@ func (t *today) loadPrograms() map[string][]loader.Use {
 func healthy(load *loader.Load) bool {
 	noDriver := false
 	for _, o := range load.Objects {
-		if noDriver = noDriver || !o.Found() && driver.Provides(o.Name); !o.Found() && !driver.Provides(o.Name) || len(o.Lacks) > 0 {
+		if noDriver = noDriver || !o.Found() && driver.Provides(o.Name); !o.Found() && !driver.Provides(o.Name) ||
+			len(o.Lacks) > 0 {
 			return false
 		}
 	}
@@ -238,7 +240,8 @@ func (ix *Index) cLibrary() LibC {
 	return sh.LibC
 }
 
-// named reports whether a library of --libs is for another C library than one: whoever names it has programs for it, in Nix's store for example.
+// named reports whether a library of --libs is for another C library than one: whoever names it has programs for it, in
+// Nix's store for example.
 func (ix *Index) named(c LibC) bool {
 	for _, l := range ix.sources.Libs {
 		d := ix.dir(absolute(l))

@@ -193,7 +193,11 @@ func (un *undoing) add(r *Record, c *Change) (path string, err error) {
 	s := un.steps[id]
 	switch {
 	case s == nil:
-		s = &undoStep{Step: Step{At: at, From: c.After.state(), To: c.Before.state(), InPlace: c.InPlace}, links: int(st.Nlink)} //nolint:unconvert // as above
+		//nolint:unconvert // as above
+		s = &undoStep{
+			Step:  Step{At: at, From: c.After.state(), To: c.Before.state(), InPlace: c.InPlace},
+			links: int(st.Nlink),
+		}
 		un.steps[id] = s
 		un.order = append(un.order, s)
 		for _, other := range un.names[id] {
@@ -257,8 +261,8 @@ func (un *undoing) walk(ctx context.Context, rs *Records, h *home) error {
 	})
 }
 
-// inner returns the record that a file in a tree is; nil where it is none. Its directory is opened below that, whoever exchanges one
-// on the way.
+// inner returns the record that a file in a tree is; nil where it is none. Its directory is opened below that, whoever
+// exchanges one on the way.
 func (rs *Records) inner(at tree.Target) *Record {
 	path, base := filepath.Split(at.Path)
 	path = filepath.Clean(path)

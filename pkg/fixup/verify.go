@@ -59,7 +59,8 @@ func (ix *Index) view(plans []*Plan) *loader.Loader {
 }
 
 func verify(plans []*Plan, l *loader.Loader, jobs int) []Surprise {
-	v := verification{l: l, jobs: max(jobs, 1), planned: map[string]*Plan{}, loaded: map[*Plan]bool{}, alike: map[*Plan]*Plan{}, surprised: map[*Plan]bool{}, seen: map[Surprise]bool{}}
+	v := verification{l: l, jobs: max(jobs, 1), planned: map[string]*Plan{}, loaded: map[*Plan]bool{},
+		alike: map[*Plan]*Plan{}, surprised: map[*Plan]bool{}, seen: map[Surprise]bool{}}
 	var programs, libraries []*Plan
 	for _, p := range plans {
 		if p.Skip != "" || p.Err != nil {

@@ -1,5 +1,5 @@
-// Package forwardcompat knows what CUDA forward compatibility packages are for: whether the newer libcuda.so.1 of one helps
-// beside a host's driver, and which errors CUDA answers where it does not.
+// Package forwardcompat knows what CUDA forward compatibility packages are for: whether the newer libcuda.so.1 of one
+// helps beside a host's driver, and which errors CUDA answers where it does not.
 package forwardcompat
 
 import (
@@ -136,8 +136,8 @@ func (g GPU) String() string {
 	return g.Name + " (" + capability + ")"
 }
 
-// lastBranch returns the last driver branch that knows a GPU, 0 where there is a newer one with each release or this is not known. Source:
-// NVIDIA's "CUDA Toolkit, Driver, and Architecture Matrix".
+// lastBranch returns the last driver branch that knows a GPU, 0 where there is a newer one with each release or this is
+// not known. Source: NVIDIA's "CUDA Toolkit, Driver, and Architecture Matrix".
 func (g GPU) lastBranch() int {
 	switch {
 	case g.Capability == 0:
@@ -150,13 +150,13 @@ func (g GPU) lastBranch() int {
 	return 0
 }
 
-// dataCentre are the products, but Tesla's, that NVIDIA's page "CUDA GPU Compute Capability" and that of legacy GPUs have
-// in the column Data Center, and whose chips are in others too.
+// dataCentre are the products, but Tesla's, that NVIDIA's page "CUDA GPU Compute Capability" and that of legacy GPUs
+// have in the column Data Center, and whose chips are in others too.
 var dataCentre = []string{"A2", "A10", "A16", "A30", "A40", "A100", "L4", "L40", "L40S", "T4", "V100"}
 
 // mayUseCompat reports whether forward compatibility is for a GPU, or that this is not known: it is for those of data
-// centres, "select NGC-Ready server SKUs of RTX cards" and Jetson (NVIDIA's "CUDA Compatibility", "Forward Compatibility").
-// The PCI class tells nothing: laptops' GPUs are 3D controllers as well.
+// centres, "select NGC-Ready server SKUs of RTX cards" and Jetson (NVIDIA's "CUDA Compatibility", "Forward
+// Compatibility"). The PCI class tells nothing: laptops' GPUs are 3D controllers as well.
 func (g GPU) mayUseCompat() (may, known bool) {
 	switch g.Capability {
 	case 90, 100, 103: // GH100, GB100, GB110, which are in nothing else
@@ -183,10 +183,12 @@ func (v Verdict) on(gpus []GPU, p CUDALibrary) Verdict {
 		last, version := g.lastBranch(), versionNumbers(p.Version)
 		switch {
 		case last != 0 && version != nil && version[0] > last:
-			cannot = Verdict{Cannot, fmt.Sprintf("this GPU is %s, and driver %d was the last for it; %s", g, last, v.Reason), compatMatrix, 100}
+			cannot = Verdict{Cannot, fmt.Sprintf("this GPU is %s, and driver %d was the last for it; %s", g, last, v.Reason),
+				compatMatrix, 100}
 			failing++
 		case !may:
-			cannot = Verdict{Cannot, fmt.Sprintf("this GPU is %s, and compat packages are for data-centre GPUs; %s", g, v.Reason), compatByGPU, 804}
+			cannot = Verdict{Cannot, fmt.Sprintf("this GPU is %s, and compat packages are for data-centre GPUs; %s", g,
+				v.Reason), compatByGPU, 804}
 			failing++
 		}
 		sure = sure && known
@@ -200,8 +202,8 @@ func (v Verdict) on(gpus []GPU, p CUDALibrary) Verdict {
 	return v
 }
 
-// l4t are the releases of Jetson's BSP of which it is known up to which CUDA version they take compat packages, "" for none. Source:
-// NVIDIA's "CUDA for Tegra", "CUDA Upgrade Package", whose table begins with JetPack 5.
+// l4t are the releases of Jetson's BSP of which it is known up to which CUDA version they take compat packages, "" for
+// none. Source: NVIDIA's "CUDA for Tegra", "CUDA Upgrade Package", whose table begins with JetPack 5.
 var l4t = []struct {
 	release       int
 	jetpack, most string
@@ -218,7 +220,8 @@ func (v Verdict) onL4T(p, host CUDALibrary) Verdict {
 		case r.most == "":
 			return Verdict{Help: Cannot, Reason: board + ", which takes no compat package; " + v.Reason, Source: compatL4T}
 		case CompareVersions(p.CUDA, r.most) > 0:
-			return Verdict{Help: Cannot, Reason: board + ", which takes compat packages up to CUDA " + r.most + "; " + v.Reason, Source: compatL4T}
+			return Verdict{Help: Cannot, Reason: board + ", which takes compat packages up to CUDA " + r.most + "; " + v.Reason,
+				Source: compatL4T}
 		default:
 			v.Source += ", " + compatL4T
 			return v

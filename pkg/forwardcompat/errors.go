@@ -14,14 +14,20 @@ type Error struct {
 // Errors lists them by number. Source: cuda.h and driver_types.h of CUDA 13.0.
 var Errors = [...]Error{
 	{34, "CUDA_ERROR_STUB_LIBRARY", "CUDA driver is a stub library", "a libcuda.so.1 that is for linking was loaded"},
-	{35, "cudaErrorInsufficientDriver", "CUDA driver version is insufficient for CUDA runtime version", "no driver was found, or one that is older than the program"},
+	{35, "cudaErrorInsufficientDriver", "CUDA driver version is insufficient for CUDA runtime version",
+		"no driver was found, or one that is older than the program"},
 	{100, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected", "the kernel shows the process no GPU"},
-	{209, "CUDA_ERROR_NO_BINARY_FOR_GPU", "no kernel image is available for execution on the device", "the code is for other GPUs"},
-	{221, "CUDA_ERROR_JIT_COMPILER_NOT_FOUND", "PTX JIT compiler library not found", "the driver does not find libnvidia-ptxjitcompiler.so.1"},
-	{222, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "the provided PTX was compiled with an unsupported toolchain", "there is only PTX, and it is newer than the driver"},
+	{209, "CUDA_ERROR_NO_BINARY_FOR_GPU", "no kernel image is available for execution on the device",
+		"the code is for other GPUs"},
+	{221, "CUDA_ERROR_JIT_COMPILER_NOT_FOUND", "PTX JIT compiler library not found",
+		"the driver does not find libnvidia-ptxjitcompiler.so.1"},
+	{222, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "the provided PTX was compiled with an unsupported toolchain",
+		"there is only PTX, and it is newer than the driver"},
 	{500, "CUDA_ERROR_NOT_FOUND", "named symbol not found", "relocatable device code was linked for other GPUs"},
-	{803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", "system has unsupported display driver / cuda driver combination", "libcuda.so.1 and the kernel module are not of one version"},
-	{804, "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE", "forward compatibility was attempted on non supported HW", "a compat package, on a GPU that is not for data centres"},
+	{803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", "system has unsupported display driver / cuda driver combination",
+		"libcuda.so.1 and the kernel module are not of one version"},
+	{804, "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE", "forward compatibility was attempted on non supported HW",
+		"a compat package, on a GPU that is not for data centres"},
 	{999, "CUDA_ERROR_UNKNOWN", "unknown error", "the kernel's module nvidia_uvm is not there, or has lost its state"},
 }
 

@@ -33,7 +33,8 @@ type CodeObject struct {
 	Size uint64 // in bytes, unpacked
 }
 
-// AMD is the GPU that code of AMD's is for, a target ID of LLVM's (AMDGPUUsage, "Target ID"): gfx90a:xnack+, gfx11-generic.
+// AMD is the GPU that code of AMD's is for, a target ID of LLVM's (AMDGPUUsage, "Target ID"): gfx90a:xnack+,
+// gfx11-generic.
 type AMD string
 
 // spirv is what clang calls code that the driver compiles for any GPU of AMD's.
@@ -64,8 +65,8 @@ var families = map[string][]string{
 	"gfx12-generic":   {"gfx1200", "gfx1201"},
 }
 
-// RunsOn reports whether code runs on a GPU. A feature that one of them leaves open may be on or off: code for gfx90a runs
-// with xnack+ and xnack-, and of a gfx90a nobody said which it is set to (HSA_XNACK).
+// RunsOn reports whether code runs on a GPU. A feature that one of them leaves open may be on or off: code for gfx90a
+// runs with xnack+ and xnack-, and of a gfx90a nobody said which it is set to (HSA_XNACK).
 func (a AMD) RunsOn(gpu AMD) bool {
 	code, features, _ := strings.Cut(string(a), ":")
 	processor, settings, _ := strings.Cut(string(gpu), ":")
@@ -89,7 +90,8 @@ func (a AMD) Compare(b AMD) int {
 	return cmp.Or(cmp.Compare(len(x), len(y)), strings.Compare(string(a), string(b)))
 }
 
-// amdOf returns the GPU that the ID of a bundle's entry names: hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+. The host's has none.
+// amdOf returns the GPU that the ID of a bundle's entry names: hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+. The host's has
+// none.
 func amdOf(id string) (AMD, bool) {
 	if strings.HasSuffix(id, "-"+string(spirv)) {
 		return spirv, true
@@ -115,8 +117,8 @@ func (b *Bundle) On(gpu AMD) Outcome {
 	return best
 }
 
-// JudgeAMD says what a GPU takes of the file's bundles. As of containers, one without code is no error where the others have some:
-// libraries have kernels for some GPUs alone.
+// JudgeAMD says what a GPU takes of the file's bundles. As of containers, one without code is no error where the others
+// have some: libraries have kernels for some GPUs alone.
 func (f *File) JudgeAMD(gpu AMD) (j Judgement) {
 	for i := range f.Bundles {
 		if b := &f.Bundles[i]; len(b.Objects) > 0 {
@@ -142,10 +144,11 @@ func (f *File) AMDs() (all []AMD) {
 	return all
 }
 
-// The format (clang/docs/ClangOffloadBundler.rst, "Bundled Binary File Layout"; clang/lib/Driver/OffloadBundler.cpp for what
-// is compressed), little-endian: 24 bytes of magic, u64 number of entries; of each u64 offset, u64 size, u64 length of its ID,
-// and the ID. A compressed one has u32 magic, u16 version, u16 method; then version 2 has its own size and the size unpacked
-// as u32, version 3 as u64, version 1 the latter alone as u32; then u64 hash. Bundles begin at multiples of 4096 bytes.
+// The format (clang/docs/ClangOffloadBundler.rst, "Bundled Binary File Layout"; clang/lib/Driver/OffloadBundler.cpp for
+// what is compressed), little-endian: 24 bytes of magic, u64 number of entries; of each u64 offset, u64 size, u64
+// length of its ID, and the ID. A compressed one has u32 magic, u16 version, u16 method; then version 2 has its own
+// size and the size unpacked as u32, version 3 as u64, version 1 the latter alone as u32; then u64 hash. Bundles begin
+// at multiples of 4096 bytes.
 const (
 	bundleMagic   = "__CLANG_OFFLOAD_BUNDLE__"
 	packedMagic   = "CCOB"
@@ -190,14 +193,15 @@ func (s *scan) bundles(p span) error {
 	return nil
 }
 
-// object lists a code object that is a file of its own (.hsaco, .co), as a bundle of one. For which GPU it is, its metadata
-// say since version 4, in MessagePack (AMDGPUUsage, "Code Object V4 Metadata"): "amdhsa.target" and a string.
+// object lists a code object that is a file of its own (.hsaco, .co), as a bundle of one. For which GPU it is, its
+// metadata say since version 4, in MessagePack (AMDGPUUsage, "Code Object V4 Metadata"): "amdhsa.target" and a string.
 func (s *scan) object(im *elfimage.Image, base, size uint64) error {
 	const owner, metadata, key = "AMDGPU", 32, "\xadamdhsa.target"
 	if im.Type != elf.ET_DYN { // what a linker takes
 		return nil
 	}
-	b := Bundle{Off: base, Size: size, Damage: elfimage.Malformed(base, "a code object that does not say for which GPU it is")}
+	b := Bundle{Off: base, Size: size, Damage: elfimage.Malformed(base,
+		"a code object that does not say for which GPU it is")}
 	notes, err := im.NoteDescriptors(owner, metadata)
 	if err != nil {
 		return err
@@ -304,8 +308,8 @@ func (b *Bundle) list(table []byte, at uint64) (size uint64, err error) {
 	return max(size, head), nil
 }
 
-// unpacked returns the first bytes of what is compressed. Of zstd (RFC 8878) that is the first block, which refers to nothing
-// before it: no more memory is needed than for one block, whatever window the frame asks for.
+// unpacked returns the first bytes of what is compressed. Of zstd (RFC 8878) that is the first block, which refers to
+// nothing before it: no more memory is needed than for one block, whatever window the frame asks for.
 func unpacked(b []byte, method uint16) ([]byte, error) {
 	switch method {
 	case methodZlib:
@@ -343,7 +347,8 @@ func unpacked(b []byte, method uint16) ([]byte, error) {
 // zstdHeader returns the length of the header of a frame that needs no dictionary, behind which a block begins.
 func zstdHeader(b []byte) (int, error) {
 	broken := errors.New("not a frame of zstd that stands by itself")
-	if len(b) < 6 || binary.LittleEndian.Uint32(b) != 0xFD2FB528 || b[4]&0x0b != 0 { // a bit that is reserved, a dictionary
+	// a bit that is reserved, a dictionary
+	if len(b) < 6 || binary.LittleEndian.Uint32(b) != 0xFD2FB528 || b[4]&0x0b != 0 {
 		return 0, broken
 	}
 	n := 5 + [...]int{0, 2, 4, 8}[b[4]>>6]
@@ -358,8 +363,8 @@ func zstdHeader(b []byte) (int, error) {
 	return n, nil
 }
 
-// unzstd unpacks a frame by the decoder that the standard library has for sections of ELF files alone (debug/elf): as one of a
-// file of three sections. Another decoder would be a module that each start pays for.
+// unzstd unpacks a frame by the decoder that the standard library has for sections of ELF files alone (debug/elf): as
+// one of a file of three sections. Another decoder would be a module that each start pays for.
 func unzstd(frame []byte) ([]byte, error) {
 	const headers, entry, data = 64, 64, 64 + 3*64
 	le := binary.LittleEndian
@@ -410,7 +415,8 @@ func (s *scan) nextBundle(p span, at, end uint64) (uint64, error) {
 		if err := elfimage.ReadFull(s.r, have, at); err != nil {
 			return end, err
 		}
-		packed := len(have) >= 8 && string(have[:4]) == packedMagic && have[4]-1 < 3 && have[5] == 0 && have[6] < 2 && have[7] == 0
+		packed := len(have) >= 8 && string(have[:4]) == packedMagic && have[4]-1 < 3 && have[5] == 0 && have[6] < 2 &&
+			have[7] == 0
 		if packed || string(have) == bundleMagic {
 			return at, nil
 		}

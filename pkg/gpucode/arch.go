@@ -77,8 +77,8 @@ func (c Capability) isTegra() bool {
 	return false
 }
 
-// known are the compute capabilities that NVIDIA has named: nvcc's manuals ("Virtual Architecture Feature List") of CUDA 8 to
-// 13.4, and table 28 of the CUDA Programming Guide 13.4.
+// known are the compute capabilities that NVIDIA has named: nvcc's manuals ("Virtual Architecture Feature List") of
+// CUDA 8 to 13.4, and table 28 of the CUDA Programming Guide 13.4.
 var known = [...]Capability{
 	20, 21, 30, 32, 35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 88, 89, 90, 100, 101, 103, 107, 110, 120, 121,
 }
@@ -86,8 +86,8 @@ var known = [...]Capability{
 // Known reports whether NVIDIA had named a compute capability when this was written. The rules hold for others too.
 func (c Capability) Known() bool { return slices.Contains(known[:], c) }
 
-// Near returns which known numbers may have been meant by one that is none: at most three, at most 1.0 away, whose digits
-// are in another order or of which one differs; else the nearest.
+// Near returns which known numbers may have been meant by one that is none: at most three, at most 1.0 away, whose
+// digits are in another order or of which one differs; else the nearest.
 func (c Capability) Near() (near []Capability) {
 	away := func(k Capability) int { return max(int(c)-int(k), int(k)-int(c)) }
 	nearest := func(a, b Capability) int { return cmp.Compare(away(a), away(b)) }

@@ -217,7 +217,8 @@ func (e *Entry) Options(r io.ReaderAt) (spans []Span, err error) {
 	}
 	defer im.Release()
 	for i := range im.Sections {
-		if s := &im.Sections[i]; s.Type == elf.SHT_NOTE && s.Off <= e.Size && s.Size <= e.Size-s.Off && sectionName(im, s) == toolInfo {
+		if s := &im.Sections[i]; s.Type == elf.SHT_NOTE && s.Off <= e.Size && s.Size <= e.Size-s.Off &&
+			sectionName(im, s) == toolInfo {
 			spans = append(spans, Span{e.Off + uint64(e.Header) + s.Off, e.Off + uint64(e.Header) + s.Off + s.Size})
 		}
 	}
@@ -249,5 +250,7 @@ func (e *Entry) kernelless(r io.ReaderAt, b *[smallCubin]byte) (bool, error) {
 		return e.Size <= 1600, nil //nolint:nilerr // it is no ELF file that can be read
 	}
 	defer im.Release()
-	return !slices.ContainsFunc(im.Sections, func(s elfimage.Section) bool { return s.Flags&elf.SHF_EXECINSTR != 0 && s.Size > 0 }), nil
+	return !slices.ContainsFunc(im.Sections, func(s elfimage.Section) bool {
+		return s.Flags&elf.SHF_EXECINSTR != 0 && s.Size > 0
+	}), nil
 }

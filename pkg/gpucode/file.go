@@ -131,7 +131,8 @@ func (s *scan) archive(size uint64) error {
 		n, err := strconv.ParseUint(strings.TrimRight(string(header[48:58]), " "), 10, 64)
 		start := at + memberHeader
 		if err != nil || string(header[58:]) != "`\n" || n > size-start {
-			return elfimage.Malformed(at, "the archive has a member with a broken header, or one that ends behind the archive's end")
+			return elfimage.Malformed(at,
+				"the archive has a member with a broken header, or one that ends behind the archive's end")
 		}
 		head := space[:min(n, elfimage.HeadSize)]
 		if err := elfimage.ReadFull(s.r, head, start); err != nil {
@@ -285,7 +286,8 @@ func (s *scan) container(p span, at, end uint64) (next uint64, err error) {
 	first := len(s.entries)
 	switch {
 	case version != 1 || header < containerHeader:
-		c.Damage = elfimage.Malformed(at, "a container of version %d with a header of %d bytes, which is not known", version, header)
+		c.Damage = elfimage.Malformed(at, "a container of version %d with a header of %d bytes, which is not known",
+			version, header)
 		next = at + containerHeader
 	case header > end-at || size > end-at-header:
 		c.Damage = elfimage.Malformed(at, "a container of %d bytes, of which %d are there", size, end-at)
@@ -354,7 +356,8 @@ func (s *scan) list(at, end uint64, b []byte, base uint64) (reached uint64, dama
 		case !known:
 			return at, elfimage.Malformed(at, "an entry of a form that is not known"), nil
 		case e.Header < entryHeader || uint64(e.Header) > end-at || e.Size > end-at-uint64(e.Header):
-			return at, elfimage.Malformed(at, "an entry with a header of %d and code of %d bytes, of which %d are there", e.Header, e.Size, end-at), nil
+			return at, elfimage.Malformed(at, "an entry with a header of %d and code of %d bytes, of which %d are there",
+				e.Header, e.Size, end-at), nil
 		case len(s.entries) >= maxEntries:
 			return at, elfimage.Malformed(at, "more than %d entries of GPU code", maxEntries), nil
 		}

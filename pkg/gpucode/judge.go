@@ -12,11 +12,12 @@ type Outcome int
 
 // The outcomes.
 const (
-	NoCode   Outcome = iota // nothing fits: error 209, "no kernel image is available for execution on the device"
-	TooNew                  // only PTX that the driver does not know yet: error 222, "the provided PTX was compiled with an unsupported toolchain"
-	Compiled                // PTX, which the driver compiles when the program starts for the first time
-	Linked                  // LTO-IR, which the library links at run time, or code of a kind that is not known
-	Native                  // a cubin
+	NoCode Outcome = iota // nothing fits: error 209, "no kernel image is available for execution on the device"
+	// only PTX that the driver does not know yet: error 222, "the provided PTX was compiled with an unsupported toolchain"
+	TooNew
+	Compiled // PTX, which the driver compiles when the program starts for the first time
+	Linked   // LTO-IR, which the library links at run time, or code of a kind that is not known
+	Native   // a cubin
 )
 
 // The errors of the CUDA driver that GPU code decides (cuda.h, CUresult).
@@ -200,7 +201,9 @@ func (c *Container) isSpecific() bool {
 
 // hasGeneral reports whether the file has containers with kernels for more than sm_90a and the like.
 func (f *File) hasGeneral() bool {
-	return slices.ContainsFunc(f.Containers, func(c Container) bool { return !c.Relocatable && c.HasKernels() && !c.isSpecific() })
+	return slices.ContainsFunc(f.Containers, func(c Container) bool {
+		return !c.Relocatable && c.HasKernels() && !c.isSpecific()
+	})
 }
 
 // list returns what a container was made for, as a key.
@@ -304,7 +307,8 @@ func compareCode(a, b Code) int {
 			packed = -1
 		}
 	}
-	return cmp.Or(cmp.Compare(a.Kind, b.Kind), a.Arch.Compare(b.Arch), a.AMD.Compare(b.AMD), a.Version.Compare(b.Version), packed)
+	return cmp.Or(cmp.Compare(a.Kind, b.Kind), a.Arch.Compare(b.Arch), a.AMD.Compare(b.AMD),
+		a.Version.Compare(b.Version), packed)
 }
 
 // Unasked returns the code that no GPU of the targets could use: cubins for others, and PTX

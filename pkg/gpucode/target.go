@@ -34,8 +34,8 @@ const ThisMachine = "native"
 
 // ParseList reads a list of GPUs in the notation of nixpkgs (9.0,8.6+PTX), of PyTorch (TORCH_CUDA_ARCH_LIST:
 // "8.0 8.6+PTX;9.0a"), of CMake (CMAKE_CUDA_ARCHITECTURES: 90a-real;86-virtual; 86 stands for both) or of nvcc (sm_90a,
-// compute_90), or by their names (H100, RTX 4090); AMD's by LLVM's (gfx1100, gfx90a:xnack+). One that occurs twice is returned once. native says that [ThisMachine] is
-// among them.
+// compute_90), or by their names (H100, RTX 4090); AMD's by LLVM's (gfx1100, gfx90a:xnack+). One that occurs twice is
+// returned once. native says that [ThisMachine] is among them.
 func ParseList(list string) (all []Target, native bool, err error) {
 	for _, item := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ';' }) {
 		for words := strings.Fields(item); len(words) > 0; {
@@ -51,7 +51,10 @@ func ParseList(list string) (all []Target, native bool, err error) {
 			case words[0] == ThisMachine:
 				native = true
 			default:
-				return nil, false, fmt.Errorf("%q is not a GPU architecture: write 9.0, 8.6+PTX, 9.0a, sm_90a, compute_90, 90-real, gfx1100 or a name as H100", strings.Join(words, " "))
+				return nil, false,
+					fmt.Errorf(
+						"%q is not a GPU architecture: write 9.0, 8.6+PTX, 9.0a, sm_90a, compute_90, 90-real, gfx1100 or a name as H100",
+						strings.Join(words, " "))
 			}
 			words = words[n:]
 		}

@@ -21,7 +21,9 @@ func (h *Host) doctorBuilds(d *Diagnosis) {
 	}
 	configure := h.itself() + " sandbox"
 	if h.exists("/etc/NIXOS") { // whose driver's closure that does not know
-		configure = "programs.nix-required-mounts.enable = true and programs.nix-required-mounts.presets.nvidia-gpu.enable = true in NixOS's configuration"
+		configure =
+			"programs.nix-required-mounts.enable = true and programs.nix-required-mounts.presets.nvidia-gpu.enable = true in " +
+				"NixOS's configuration"
 	}
 	asks := slices.ContainsFunc(c.Features, func(f string) bool { return slices.Contains(nixconf.Features, f) })
 	switch {
@@ -30,7 +32,9 @@ func (h *Host) doctorBuilds(d *Diagnosis) {
 	case c.Hook != "" && !h.exists(c.Hook):
 		d.add(subject, Warning, file, configure, "the pre-build-hook %s does not exist: every build fails", c.Hook)
 	case path.Base(c.Hook) == nixconf.Hook && !asks:
-		d.add(subject, Warning, file, configure, "get the GPU through %s if they ask for it, but the system features include none of %s", c.Hook, strings.Join(nixconf.Features, ", "))
+		d.add(subject, Warning, file, configure,
+			"get the GPU through %s if they ask for it, but the system features include none of %s", c.Hook,
+			strings.Join(nixconf.Features, ", "))
 	case path.Base(c.Hook) == nixconf.Hook:
 		d.add(subject, Good, file, "", "get the GPU through %s if their requiredSystemFeatures ask for it", c.Hook)
 	case c.Hook != "":

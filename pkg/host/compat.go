@@ -84,7 +84,8 @@ func (h *Host) l4t() (release int) {
 	return release
 }
 
-// Compat says what a compat package in a directory does for the host whose driver is d, and for the GPUs that the kernel lists.
+// Compat says what a compat package in a directory does for the host whose driver is d, and for the GPUs that the
+// kernel lists.
 func (h *Host) Compat(d *Driver, dir string) (Compat, error) {
 	l, err := cudaLibraryAt(h.Root, path.Join(dir, driver.LibCUDA))
 	if err != nil {
@@ -180,7 +181,8 @@ type Wants struct {
 // Wanted returns what a program of this machine wants. Of what a script starts, it is what its
 // interpreter wants.
 func Wanted(program string) (w Wants) {
-	l, err := loader.New(loader.Options{Environment: loader.Environment{LibraryPath: os.Getenv("LD_LIBRARY_PATH")}, NoTries: true})
+	l, err := loader.New(loader.Options{Environment: loader.Environment{LibraryPath: os.Getenv("LD_LIBRARY_PATH")},
+		NoTries: true})
 	if err != nil {
 		return w
 	}
@@ -218,7 +220,8 @@ func (w Wants) Linked(link string) (linked bool) {
 	its := explain.New(w.by, explain.Options{Layout: explain.Layout{DriverLink: link}}).Case(w.load)
 	for _, o := range its.WithFailed() {
 		if v := its.Verdict(o); v != nil {
-			linked = v.Kind == explain.DriverAbsent || v.Origin == explain.FromCompat || runpath.Key(path.Dir(o.Path)) == runpath.Key(link) && v.Good
+			linked = v.Kind == explain.DriverAbsent || v.Origin == explain.FromCompat ||
+				runpath.Key(path.Dir(o.Path)) == runpath.Key(link) && v.Good
 			if !linked {
 				return false
 			}

@@ -61,8 +61,8 @@ type Diagnosis struct {
 	Works   bool   `json:"works"` // nothing was found that keeps a CUDA program from working
 	Facts   []Fact `json:"facts"`
 
-	// Asks says that the program, or a library of it, asks for the driver; HostWorks that the host's own programs, which do not
-	// look into the driver link, can work.
+	// Asks says that the program, or a library of it, asks for the driver; HostWorks that the host's own programs, which
+	// do not look into the driver link, can work.
 	Asks      bool `json:"-"`
 	HostWorks bool `json:"-"`
 
@@ -92,8 +92,10 @@ func (d *Diagnosis) add(subject string, v Verdict, source, fix, format string, a
 }
 
 // addRemedy adds a fact, and returns it, of which more may be known, until the next one is added.
-func (d *Diagnosis) addRemedy(subject string, v Verdict, source string, r remedy.Remedy, format string, args ...any) *Fact {
-	d.Facts = append(d.Facts, Fact{Subject: subject, Verdict: v, Text: fmt.Sprintf(format, args...), Source: source, Remedy: r})
+func (d *Diagnosis) addRemedy(subject string, v Verdict, source string, r remedy.Remedy, format string,
+	args ...any) *Fact {
+	d.Facts = append(d.Facts, Fact{Subject: subject, Verdict: v, Text: fmt.Sprintf(format, args...),
+		Source: source, Remedy: r})
 	if v == Bad {
 		d.Works = false
 	}
@@ -165,22 +167,23 @@ func (h *Host) Doctor(m Machine, program, prefix string) *Diagnosis {
 			f.Verdict = Warning
 		}
 	}
-	if its := d.Facts[ofHost:]; len(its) == 1 && its[0].Source == program { // it cannot be read: no fact of the host matters
+	// it cannot be read: no fact of the host matters
+	if its := d.Facts[ofHost:]; len(its) == 1 && its[0].Source == program {
 		d.Facts = slices.Concat(its, d.Facts[:ofHost])
 	}
 	return d
 }
 
-// hostFinds reports whether the loader of the host's own programs finds the driver by itself: in its cache, or where distributions
-// have libraries.
+// hostFinds reports whether the loader of the host's own programs finds the driver by itself: in its cache, or where
+// distributions have libraries.
 func (h *Host) hostFinds(m Machine, drv *Driver) bool {
 	cache, _ := h.cache()
 	at, err := h.Root.Resolve(cmp.Or(h.hostLibraries(m, cache, nil).find(driver.LibCUDA).path, "/none"))
 	return err == nil && slices.ContainsFunc(drv.Libraries, func(lib Library) bool { return lib.File == at })
 }
 
-// doctorEnvironment says by which variable of this process's environment programs that start here get a libcuda.so.1, as nixGL,
-// nix-gl-host and many by hand give it, and what that costs. It reports whether one does.
+// doctorEnvironment says by which variable of this process's environment programs that start here get a libcuda.so.1,
+// as nixGL, nix-gl-host and many by hand give it, and what that costs. It reports whether one does.
 func (h *Host) doctorEnvironment(d *Diagnosis, m Machine) (offered bool) {
 	if !h.Root.IsHost() {
 		return false
@@ -194,13 +197,18 @@ func (h *Host) doctorEnvironment(d *Diagnosis, m Machine) (offered bool) {
 	for _, file := range loader.PreloadList(os.Getenv("LD_PRELOAD")) {
 		if !offered && path.IsAbs(file) && driver.Provides(path.Base(file)) && finds(file) {
 			offered = true
-			d.add("LD_PRELOAD", Note, file, "", "programs that are started from here load %s first, whatever their run path says; those that they start do too, and fail where it is not for them", file)
+			d.add("LD_PRELOAD", Note, file, "",
+				"programs that are started from here load %s first, whatever their run path says; those that they start do too, "+
+					"and fail where it is not for them", file)
 		}
 	}
-	for _, dir := range strings.FieldsFunc(os.Getenv("LD_LIBRARY_PATH"), func(r rune) bool { return r == ':' || r == ';' }) {
+	for _, dir := range strings.FieldsFunc(os.Getenv("LD_LIBRARY_PATH"),
+		func(r rune) bool { return r == ':' || r == ';' }) {
 		if file := path.Join(dir, driver.LibCUDA); !offered && path.IsAbs(dir) && finds(file) {
 			offered = true
-			d.add("LD_LIBRARY_PATH", Note, file, "", "programs that are started from here, and those that they start, find %s by it; all else that is in %s comes before their own libraries as well", file, dir)
+			d.add("LD_LIBRARY_PATH", Note, file, "",
+				"programs that are started from here, and those that they start, find %s by it; all else that is in %s comes "+
+					"before their own libraries as well", file, dir)
 		}
 	}
 	return offered
@@ -226,7 +234,8 @@ func (h *Host) doctorKernel(d *Diagnosis, k kind) Kernel {
 	kernel := h.kernelVersion()
 	switch {
 	case kernel.Disagree != "":
-		d.add(subject, Warning, procVersion+", "+sysVersion, "reboot", "%s says %s, %s says %s", procVersion, kernel.Version, sysVersion, kernel.Disagree)
+		d.add(subject, Warning, procVersion+", "+sysVersion, "reboot", "%s says %s, %s says %s", procVersion, kernel.Version,
+			sysVersion, kernel.Disagree)
 	case kernel.Version != "":
 		d.add(subject, Good, kernel.Source, "", "nvidia %s", kernel.Version)
 	case k == wsl:
@@ -264,12 +273,14 @@ func (h *Host) doctorLibraries(d *Diagnosis, drv *Driver, kernel Kernel, k kind)
 		if drv.Version == kernel.Version {
 			d.add("versions", Good, kernel.Source, "", "kernel module and libraries match")
 		} else {
-			fix := "reboot, or without one: " + h.sudo("rmmod nvidia_uvm nvidia_drm nvidia_modeset nvidia") + " && " + h.sudo("modprobe nvidia nvidia_uvm")
+			fix := "reboot, or without one: " + h.sudo("rmmod nvidia_uvm nvidia_drm nvidia_modeset nvidia") + " && " +
+				h.sudo("modprobe nvidia nvidia_uvm")
 			if newerVersion(kernel.Version, drv.Version) {
 				fix = "install the libraries of driver " + kernel.Version
 			}
 			d.add("versions", Bad, kernel.Source+", "+drv.Directory, fix,
-				"the kernel module is %s, the libraries are %s: CUDA refuses that (upgraded without a reboot?)", kernel.Version, drv.Version).Error = 803
+				"the kernel module is %s, the libraries are %s: CUDA refuses that (upgraded without a reboot?)", kernel.Version,
+				drv.Version).Error = 803
 		}
 	}
 	var lacks []string
@@ -287,10 +298,12 @@ func (h *Host) doctorLibraries(d *Diagnosis, drv *Driver, kernel Kernel, k kind)
 			error           int
 		}{
 			{"libnvidia-ml.so", "NVML (nvidia-smi, NCCL)", "libnvidia-ml1", 0},
-			{"libnvidia-ptxjitcompiler.so", "PTX compiler (Triton, numba, code for a newer GPU than it was built for)", "libnvidia-ptxjitcompiler1", 221},
+			{"libnvidia-ptxjitcompiler.so", "PTX compiler (Triton, numba, code for a newer GPU than it was built for)",
+				"libnvidia-ptxjitcompiler1", 221},
 		} {
 			if !have[want.name] {
-				d.add("driver libraries", Warning, drv.Directory, "install it with the driver (Debian: "+want.pkg+")", "no %s, so no %s", want.name, want.what).Error = want.error
+				d.add("driver libraries", Warning, drv.Directory, "install it with the driver (Debian: "+want.pkg+")",
+					"no %s, so no %s", want.name, want.what).Error = want.error
 			}
 		}
 	}
@@ -319,7 +332,8 @@ func (h *Host) doctorRejected(d *Diagnosis, drv *Driver) {
 		}
 	}
 	if rest > 0 {
-		d.add("driver libraries", Note, "hostDriver find --verbose", "", "%d other files with the names of the driver's libraries are not used", rest)
+		d.add("driver libraries", Note, "hostDriver find --verbose", "",
+			"%d other files with the names of the driver's libraries are not used", rest)
 	}
 }
 
@@ -365,7 +379,9 @@ func (h *Host) doctorDevices(d *Diagnosis, k kind) {
 				verdict = Note // its name differs between L4T releases
 			}
 			if node == "/dev/nvidia-uvm" && !h.inContainer() && h.makesNodes() {
-				d.add(subject, Note, "/dev", "", "%s is missing: the driver has %s, which is root's, make it when the first CUDA program starts", node, nvidiaModprobe)
+				d.add(subject, Note, "/dev", "",
+					"%s is missing: the driver has %s, which is root's, make it when the first CUDA program starts", node,
+					nvidiaModprobe)
 				continue
 			}
 			f := d.add(subject, verdict, "/dev", fix, "%s is missing", node)
@@ -430,7 +446,8 @@ func (h *Host) doctorLink(d *Diagnosis, m Machine, drv *Driver, kernel Kernel, p
 	install := d.offer(h.installing(m, prefix) + ", or start programs with: hostDriver run PROGRAM")
 	entries, err := h.Root.ReadDir(link)
 	if err != nil {
-		d.add("driver link", verdict, link, install, "%s does not exist, where programs built with Nix look for the driver", link)
+		d.add("driver link", verdict, link, install,
+			"%s does not exist, where programs built with Nix look for the driver", link)
 		return false
 	}
 	cuda := path.Join(link, driver.LibCUDA)
@@ -461,33 +478,39 @@ func (h *Host) doctorLink(d *Diagnosis, m Machine, drv *Driver, kernel Kernel, p
 	}
 	switch {
 	case h.Root.IsHost() && opened.NoExec(at):
-		d.add("driver link", verdict, at, install, "%s is on a file system mounted noexec, from which no library can be loaded: --state-dir DIR of hostDriver install names another place", at)
+		d.add("driver link", verdict, at, install,
+			"%s is on a file system mounted noexec, from which no library can be loaded: --state-dir DIR of hostDriver "+
+				"install names another place", at)
 		return false
 	case kernel.Version != "" && lib.Version != "" && lib.Version != kernel.Version:
 		fix := install
 		if owner == "NixOS" {
 			fix = "reboot: nixos-rebuild switch has installed a newer driver than the loaded kernel module's"
 		}
-		d.add("driver link", verdict, cuda, fix, "%s leads to driver %s, but the kernel module is %s", link, lib.Version, kernel.Version)
+		d.add("driver link", verdict, cuda, fix, "%s leads to driver %s, but the kernel module is %s", link, lib.Version,
+			kernel.Version)
 		return false
 	case len(stray) > 0 && owner == "":
 		sort.Strings(stray)
-		d.add("driver link", Warning, link, "remove them, or: "+h.itself()+" install"+prefixFlag(prefix), "%s holds libraries that are not the driver's and hide the programs' own: %s", link, few(stray))
+		d.add("driver link", Warning, link, "remove them, or: "+h.itself()+" install"+prefixFlag(prefix),
+			"%s holds libraries that are not the driver's and hide the programs' own: %s", link, few(stray))
 	default:
 		if owner != "" {
 			owner = " (made by " + owner + ")"
 		}
 		if lacks := h.lacking(drv, link); len(lacks) > 0 {
-			d.add("driver link", Warning, link, install, "%s leads to %s%s, but lacks %d of the driver's %d libraries: %s", link, at, owner, len(lacks), len(drv.Libraries), few(lacks))
+			d.add("driver link", Warning, link, install, "%s leads to %s%s, but lacks %d of the driver's %d libraries: %s", link,
+				at, owner, len(lacks), len(drv.Libraries), few(lacks))
 			return true
 		}
-		d.add("driver link", Good, cuda, "", "%s holds %d names; %s leads to %s%s", link, len(entries), driver.LibCUDA, at, owner)
+		d.add("driver link", Good, cuda, "", "%s holds %d names; %s leads to %s%s", link, len(entries),
+			driver.LibCUDA, at, owner)
 	}
 	return true
 }
 
-// lacking returns the names by which the driver's libraries are asked for that a driver link does not have, those that most
-// programs need first.
+// lacking returns the names by which the driver's libraries are asked for that a driver link does not have, those that
+// most programs need first.
 func (h *Host) lacking(drv *Driver, link string) (names []string) {
 	for _, lib := range drv.Libraries {
 		if !h.exists(path.Join(link, lib.Soname)) {
@@ -510,12 +533,14 @@ func (h *Host) doctorInstallation(d *Diagnosis, link string, lib Library) {
 		f.Close()
 		if err == nil && list == "" {
 			d.add("driver link", Warning, lib.File, h.itself()+" install"+prefixFlag(prefix),
-				"%s holds links, by which a loader from Nix does not find what the driver's libraries open by name: code that is compiled at run time fails, and EGL and Vulkan do not find the rest of the driver", link).Error = 221
+				"%s holds links, by which a loader from Nix does not find what the driver's libraries open by name: code that is "+
+					"compiled at run time fails, and EGL and Vulkan do not find the rest of the driver", link).Error = 221
 		}
 	}
 	if h.OwnLink(path.Dir(link)) != "" && h.exists(TmpfilesConf) && !h.exists(ServiceFile) {
 		d.add("driver link", Warning, TmpfilesConf, h.itself()+" tmpfiles"+prefixFlag(prefix),
-			"of what makes it again only the line for tmpfiles.d is left: after an upgrade of the driver, the copies are those of the old one")
+			"of what makes it again only the line for tmpfiles.d is left: after an upgrade of the driver, the copies are "+
+				"those of the old one")
 	}
 }
 
@@ -527,7 +552,8 @@ func (h *Host) doctorStarted(d *Diagnosis) {
 	}
 	for _, by := range []struct{ file, fix string }{{ServiceFile, "tmpfiles"}, {hook, "sandbox"}} {
 		if b, err := h.Root.ReadFile(by.file, 1<<20); err == nil && bytes.Contains(b, []byte(Libexec)) && h.exists(Libexec) {
-			d.add("hostDriver", Note, by.file, h.itself()+" "+by.fix, "%s, the copy of hostDriver that root starts, is of another time than this program", Libexec)
+			d.add("hostDriver", Note, by.file, h.itself()+" "+by.fix,
+				"%s, the copy of hostDriver that root starts, is of another time than this program", Libexec)
 		}
 	}
 }
@@ -556,7 +582,8 @@ func few(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// place says what the starts of a directory, or those by an interpreter, would load, each fact once with those that it is about.
+// place says what the starts of a directory, or those by an interpreter, would load, each fact once with those that it
+// is about.
 func (d *Diagnosis) place(system *explain.System, place *process.Place, look func(*Diagnosis, *explain.Case)) {
 	at := map[string]int{}
 	sum := system.Sum(place, func(its *explain.Case) {
@@ -590,7 +617,9 @@ func (d *Diagnosis) place(system *explain.System, place *process.Place, look fun
 	if len(sum.Asking) > 0 {
 		which = " (" + few(sum.Asking) + ")"
 	}
-	d.add("starts", Note, place.Path, "", "programs, modules and libraries looked at%s: %d; of these ask for the driver: %d%s", by, sum.Starts, len(sum.Asking), which)
+	d.add("starts", Note, place.Path, "",
+		"programs, modules and libraries looked at%s: %d; of these ask for the driver: %d%s", by, sum.Starts,
+		len(sum.Asking), which)
 	var parts []string
 	for _, t := range sum.Toolkit {
 		if part := strings.TrimSpace(t.Soname + " " + t.Version); !slices.Contains(parts, part) {
@@ -604,11 +633,13 @@ func (d *Diagnosis) place(system *explain.System, place *process.Place, look fun
 
 // doctorProgram says what the program would load; it returns the version of its
 // loader's glibc, "" if it has none or it is not known.
-func (h *Host) doctorProgram(d *Diagnosis, its *explain.Case, prefix string, drv *Driver, gpus []gpu, cuda string, linkWorks bool) (glibc string) {
+func (h *Host) doctorProgram(d *Diagnosis, its *explain.Case, prefix string, drv *Driver, gpus []gpu, cuda string,
+	linkWorks bool) (glibc string) {
 	const subject = "program"
 	load, program := its.Load, its.State.Start.File
 	if len(its.State.Start.Via) > 0 {
-		d.add(subject, Note, strings.Join(its.State.Start.Via, ", "), "", "a script or wrapper: what it runs is %s, which is looked at here", program)
+		d.add(subject, Note, strings.Join(its.State.Start.Via, ", "), "",
+			"a script or wrapper: what it runs is %s, which is looked at here", program)
 	}
 	if load.Static {
 		d.add(subject, Note, program, "", "is static: it loads no libraries, and so no driver; it cannot use CUDA")
@@ -625,7 +656,8 @@ func (h *Host) doctorProgram(d *Diagnosis, its *explain.Case, prefix string, drv
 			from = c.By.Path
 		}
 		switch {
-		case c.Verdict != nil, c.Severity == explain.Note && c.ID != explain.UnreadNote && c.ID != explain.OpenFails: // said of the driver; a note
+		// said of the driver; a note
+		case c.Verdict != nil, c.Severity == explain.Note && c.ID != explain.UnreadNote && c.ID != explain.OpenFails:
 			continue
 		case c.ID == explain.Unresolved, c.ID == explain.UnresolvedIndirect:
 			fix = fix.And("; where it is looked for: " + remedy.Quote("runpath", "explain", program))
@@ -633,9 +665,11 @@ func (h *Host) doctorProgram(d *Diagnosis, its *explain.Case, prefix string, drv
 			about = "resolution note"
 		}
 		switch {
-		case c.Stops(), c.ID == explain.Ambiguous && c.Severity == explain.Error && slices.ContainsFunc(its.Verdicts(), func(v *explain.Verdict) bool {
-			return v.Soname == driver.LibCUDA && c.Library == driver.LibCUDA && !v.Good // another than the driver link's is loaded
-		}):
+		case c.Stops(), c.ID == explain.Ambiguous && c.Severity == explain.Error &&
+			slices.ContainsFunc(its.Verdicts(), func(v *explain.Verdict) bool {
+				// another than the driver link's is loaded
+				return v.Soname == driver.LibCUDA && c.Library == driver.LibCUDA && !v.Good
+			}):
 			verdict = Bad
 		case c.Severity == explain.Note:
 			verdict = Note
@@ -643,7 +677,10 @@ func (h *Host) doctorProgram(d *Diagnosis, its *explain.Case, prefix string, drv
 		f := d.addRemedy(about, verdict, from, fix, "%s", c.Message)
 		f.Kind, f.Library = c.ID, c.Library
 	}
-	d.Asks = its.NeedsDriver(nil) || slices.ContainsFunc(apis, func(a api) bool { by, _, certain := a.askedBy(load); return by != nil && certain })
+	d.Asks = its.NeedsDriver(nil) || slices.ContainsFunc(apis, func(a api) bool {
+		by, _, certain := a.askedBy(load)
+		return by != nil && certain
+	})
 	if its.NeedsDriver(nil) {
 		doctorRuntime(d, load, cuda)
 	}
@@ -671,7 +708,8 @@ func doctorRuntime(d *Diagnosis, load *loader.Load, cuda string) {
 		}
 	}
 	if built == "" {
-		d.add("CUDA runtime", Note, load.Main.Path, "", "it does not use libcudart.so: the CUDA version that it was built for is unknown")
+		d.add("CUDA runtime", Note, load.Main.Path, "",
+			"it does not use libcudart.so: the CUDA version that it was built for is unknown")
 		return
 	}
 	if cuda == "" {
@@ -688,11 +726,14 @@ func doctorRuntime(d *Diagnosis, load *loader.Load, cuda string) {
 		if v := leastDriver(major(built)); v != "" {
 			least = " (it needs " + v + " or newer)"
 		}
-		d.add("CUDA runtime", Bad, from, compat, "built for CUDA %s, the driver supports %s: a compat package is needed%s", short, cuda, least).Error = 35
+		d.add("CUDA runtime", Bad, from, compat, "built for CUDA %s, the driver supports %s: a compat package is needed%s",
+			short, cuda, least).Error = 35
 	case strings.Contains(short, ".") && newerVersion(short, cuda):
-		d.add("CUDA runtime", Note, from, "", "built for CUDA %s, the driver supports %s: works by minor version compatibility, but not PTX code", short, cuda)
+		d.add("CUDA runtime", Note, from, "",
+			"built for CUDA %s, the driver supports %s: works by minor version compatibility, but not PTX code", short, cuda)
 	default:
-		d.add("CUDA runtime", Good, from, "", "built for CUDA %s, and the driver supports %s: no compat package is needed", short, cuda)
+		d.add("CUDA runtime", Good, from, "", "built for CUDA %s, and the driver supports %s: no compat package is needed",
+			short, cuda)
 	}
 }
 
@@ -717,7 +758,8 @@ func (h *Host) system(prefix string, drv *Driver, gpus []gpu) (*explain.System, 
 			return forwardcompat.Judge(lib, beside(), kinds(gpus)), err == nil
 		},
 		Unfit: func(file string) string {
-			if version := VersionIn(file); len(drv.Libraries) > 0 && drv.Version != "" && version != "" && version != drv.Version {
+			if version := VersionIn(file); len(drv.Libraries) > 0 && drv.Version != "" && version != "" &&
+				version != drv.Version {
 				return fmt.Sprintf("driver %s, the host's is %s", version, drv.Version)
 			}
 			return ""
@@ -729,8 +771,8 @@ func (h *Host) system(prefix string, drv *Driver, gpus []gpu) (*explain.System, 
 	return explain.New(l, explain.Options{Layout: layout, Symbols: true}), nil
 }
 
-// doctorClash says what the host's driver needs of a library that the program brings in an older version: then it cannot be loaded
-// into that process, however it is offered.
+// doctorClash says what the host's driver needs of a library that the program brings in an older version: then it
+// cannot be loaded into that process, however it is offered.
 func (h *Host) doctorClash(d *Diagnosis, its *explain.Case, drv *Driver) {
 	if !its.NeedsDriver(nil) {
 		return
@@ -745,14 +787,17 @@ func (h *Host) doctorClash(d *Diagnosis, its *explain.Case, drv *Driver) {
 			}
 			if lacks := h.lacksVersions(lib.File, o); lacks != "" && d.clash == "" {
 				d.clash = fmt.Sprintf("build the program with a newer %s, or let it take the host's", o.Name)
-				d.add(path.Base(o.Name), Bad, lib.File, d.clash, "the host's %s needs %s of %s, which the program's, %s, does not define: the driver cannot be loaded into it, by hostDriver run or otherwise",
+				d.add(path.Base(o.Name), Bad, lib.File, d.clash,
+					"the host's %s needs %s of %s, which the program's, %s, does not define: the driver cannot be loaded into it, "+
+						"by hostDriver run or otherwise",
 					path.Base(lib.File), lacks, o.Name, o.Path)
 			}
 		}
 	}
 }
 
-// lacksVersions returns the versions that a file needs of a library by the name of an object, and that the object does not define.
+// lacksVersions returns the versions that a file needs of a library by the name of an object, and that the object does
+// not define.
 func (h *Host) lacksVersions(file string, o *loader.Object) string {
 	im, f, err := OpenImage(h.Root, file)
 	if err != nil {
@@ -774,7 +819,9 @@ func (h *Host) doctorDriver(d *Diagnosis, its *explain.Case, m Machine, prefix s
 	load, all := its.Load, its.Verdicts()
 	switch {
 	case !its.NeedsDriver(nil):
-		d.add(driver.LibCUDA, Note, load.Main.Path, "", "neither it nor its libraries ask for CUDA or its driver; what it opens otherwise, as an interpreter does, is not known")
+		d.add(driver.LibCUDA, Note, load.Main.Path, "",
+			"neither it nor its libraries ask for CUDA or its driver; what it opens otherwise, as an interpreter does, is not "+
+				"known")
 	case len(all) == 0: // the toolkit's libraries open it
 		all = append(all, its.Verdict(its.Find(driver.LibCUDA)))
 	}
@@ -784,7 +831,8 @@ func (h *Host) doctorDriver(d *Diagnosis, its *explain.Case, m Machine, prefix s
 }
 
 // doctorLibrary says what a verdict on a library of the driver means on this host.
-func (h *Host) doctorLibrary(d *Diagnosis, its *explain.Case, v *explain.Verdict, m Machine, prefix string, linkWorks bool) {
+func (h *Host) doctorLibrary(d *Diagnosis, its *explain.Case, v *explain.Verdict, m Machine, prefix string,
+	linkWorks bool) {
 	load, o, subject := its.Load, v.Object, path.Base(v.Soname)
 	from, fix, bad := load.Main.Path, v.Remedy, Bad
 	if o.Found() {
@@ -811,7 +859,8 @@ func (h *Host) doctorLibrary(d *Diagnosis, its *explain.Case, v *explain.Verdict
 		d.add(subject, Good, from, "", "%s", is)
 		if load.Interp.Store && o.File.List == "" && o.Rule != loader.ByEnv && subject == driver.LibCUDA {
 			d.add("PTX compiler", Warning, o.Path, h.itself()+" install"+prefixFlag(prefix)+", or: "+run,
-				"%s opens libnvidia-ptxjitcompiler.so.1 by its bare name, which a loader from Nix does not find: code that is compiled at run time fails", path.Base(o.Path))
+				"%s opens libnvidia-ptxjitcompiler.so.1 by its bare name, which a loader from Nix does not find: code that is "+
+					"compiled at run time fails", path.Base(o.Path))
 		}
 		return
 	case v.Kind == explain.DriverBeforeCompat:
@@ -876,7 +925,8 @@ func (h *Host) doctorGLIBC(d *Diagnosis, m Machine, drv *Driver, have string) {
 	switch {
 	case need == "":
 	case newerVersion(need, have):
-		d.add(subject, Bad, by, "build the program with a newer nixpkgs, whose glibc is at least "+need, "%s needs glibc %s, %s is %s", path.Base(by), need, whose, have)
+		d.add(subject, Bad, by, "build the program with a newer nixpkgs, whose glibc is at least "+need,
+			"%s needs glibc %s, %s is %s", path.Base(by), need, whose, have)
 	default:
 		d.add(subject, Good, by, "", "the driver needs %s, %s is %s", need, whose, have)
 	}
@@ -890,10 +940,11 @@ func (h *Host) needsGLIBC(file string) string {
 // hostGLIBC returns the version of the host's own glibc: the newest that its libc.so.6 defines.
 func (h *Host) hostGLIBC(m Machine) string {
 	cache, _ := h.cache()
-	return h.newestGLIBC(h.hostLibraries(m, cache, nil).find("libc.so.6").path, func(im *elfimage.Image) ([]elfimage.Version, error) {
-		versions, _, err := im.VersionsDefined()
-		return versions, err
-	})
+	return h.newestGLIBC(h.hostLibraries(m, cache, nil).find("libc.so.6").path,
+		func(im *elfimage.Image) ([]elfimage.Version, error) {
+			versions, _, err := im.VersionsDefined()
+			return versions, err
+		})
 }
 
 // newestGLIBC returns the newest of a file's versions that is one of glibc's releases
@@ -906,7 +957,8 @@ func (h *Host) newestGLIBC(name string, versions func(*elfimage.Image) ([]elfima
 	defer f.Close()
 	all, _ := versions(im)
 	for _, version := range all {
-		if v, ok := strings.CutPrefix(version.Name, "GLIBC_"); ok && v != "" && v[0] <= '9' && (newest == "" || newerVersion(v, newest)) {
+		if v, ok := strings.CutPrefix(version.Name, "GLIBC_"); ok && v != "" && v[0] <= '9' &&
+			(newest == "" || newerVersion(v, newest)) {
 			newest = v
 		}
 	}

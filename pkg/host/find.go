@@ -116,7 +116,8 @@ var ErrNoDriver = errors.New("no NVIDIA driver found")
 // cudaRow is the row of libcuda.so.1 in the table of the driver's libraries.
 const cudaRow = "libcuda.so"
 
-// candidates are the files that stand for each library, in order of preference. However many there are, each is found once.
+// candidates are the files that stand for each library, in order of preference. However many there are, each is found
+// once.
 type candidates struct {
 	of    map[string][]Library
 	at    map[[2]string]int  // by library and file: which of those
@@ -149,8 +150,8 @@ func (c *candidates) add(key string, lib Library) {
 // wraps ErrNoDriver, and the Driver tells what was rejected.
 func (h *Host) Find(m Machine) (*Driver, error) { return h.find(m, "") }
 
-// FindAll returns the driver for a machine and, where the host has one, for the programs of the second kind that run there
-// (i386 on x86-64). Where there is none for the first, it returns what Find does.
+// FindAll returns the driver for a machine and, where the host has one, for the programs of the second kind that run
+// there (i386 on x86-64). Where there is none for the first, it returns what Find does.
 func (h *Host) FindAll(m Machine) ([]*Driver, error) {
 	d, err := h.Find(m)
 	all := []*Driver{d}
@@ -170,7 +171,8 @@ func (h *Host) Directory(m Machine) (string, error) {
 	return d.Directory, err
 }
 
-// find is Find where only is "". Else only the libraries of that row of the table are looked at, which are none of those that it returns.
+// find is Find where only is "". Else only the libraries of that row of the table are looked at, which are none of
+// those that it returns.
 func (h *Host) find(m Machine, only string) (*Driver, error) {
 	d := &Driver{Machine: m.Name, Libraries: []Library{}, Needs: []Need{}, Others: []string{}, Rejected: []Rejected{}}
 	cache, places := h.places(m)
@@ -225,7 +227,8 @@ func (d *Driver) Damaged() []Rejected {
 	}
 	var all []Rejected
 	for _, r := range d.Rejected {
-		if v := VersionIn(r.Path); r.Damaged && (dirs[path.Dir(r.Path)] && (v == "" || v == d.Version) || v != "" && v == d.Version) {
+		if v := VersionIn(r.Path); r.Damaged && (dirs[path.Dir(r.Path)] && (v == "" || v == d.Version) ||
+			v != "" && v == d.Version) {
 			all = append(all, r)
 		}
 	}
@@ -260,11 +263,12 @@ func (h *Host) places(m Machine) (*ldcache.Cache, []place) {
 		}
 		return cache, all
 	}
-	// Before what the loader's cache says: WSL mounts the Windows driver here, and a Linux driver that was installed beside
-	// it by mistake does not work.
+	// Before what the loader's cache says: WSL mounts the Windows driver here, and a Linux driver that was installed
+	// beside it by mistake does not work.
 	add(place{"/usr/lib/wsl/lib", "Windows' driver under WSL"})
 	if cacheErr == nil {
-		for _, of := range []func(name string) bool{func(name string) bool { return name == driver.LibCUDA }, driver.Provides} {
+		for _, of := range []func(name string) bool{func(name string) bool { return name == driver.LibCUDA },
+			driver.Provides} {
 			for _, e := range cache.Entries {
 				if e.Fits(m.ABI) && of(e.Soname) {
 					add(place{path.Dir(e.Path), ldcache.Path})
@@ -294,8 +298,8 @@ func (h *Host) places(m Machine) (*ldcache.Cache, []place) {
 	return cache, all
 }
 
-// OnlyDriver reports whether a directory holds nothing but the driver's libraries, and directories: for the programs of this machine,
-// which of another root see no links but those that lead to what is beside them.
+// OnlyDriver reports whether a directory holds nothing but the driver's libraries, and directories: for the programs of
+// this machine, which of another root see no links but those that lead to what is beside them.
 func (h *Host) OnlyDriver(dir string) bool {
 	entries, err := h.Root.ReadDir(dir)
 	return err == nil && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
@@ -444,8 +448,8 @@ func (h *Host) needs(d *Driver, m Machine, cache *ldcache.Cache, places []place)
 	return all
 }
 
-// A hostLibraries finds libraries as the host's own loader would. Directories are listed once: many of them may be asked for
-// many libraries.
+// A hostLibraries finds libraries as the host's own loader would. Directories are listed once: many of them may be
+// asked for many libraries.
 type hostLibraries struct {
 	h     *Host
 	m     Machine
@@ -522,11 +526,11 @@ func addOnce(list []string, s string) []string {
 	return append(list, s)
 }
 
-// An Input is a file or directory that an answer depends on, as it was then. Of libraries these are their directories, whose
-// time tells of a file that comes, goes or is put in another one's place, which is how packages, installers and container
-// runtimes upgrade a driver: whoever wrote into a library would break the programs that have it mapped. Looked at themselves are
-// libcuda.so.1, for runtimes that mount another one over it, what was rejected, for it may be mended where it is, and what is
-// copied, for a copy of what was would stand beside links to what is.
+// An Input is a file or directory that an answer depends on, as it was then. Of libraries these are their directories,
+// whose time tells of a file that comes, goes or is put in another one's place, which is how packages, installers and
+// container runtimes upgrade a driver: whoever wrote into a library would break the programs that have it mapped.
+// Looked at themselves are libcuda.so.1, for runtimes that mount another one over it, what was rejected, for it may be
+// mended where it is, and what is copied, for a copy of what was would stand beside links to what is.
 type Input struct {
 	Path string
 	ID   string

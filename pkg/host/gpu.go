@@ -58,7 +58,8 @@ func (h *Host) askSMI(drv *Driver) (all []gpu) {
 	if !h.Root.IsHost() || drv.Directory == "" {
 		return nil
 	}
-	for _, dir := range []string{drv.Directory, path.Join(drv.Directory, "../bin"), "/usr/bin", "/run/current-system/sw/bin"} {
+	for _, dir := range []string{drv.Directory, path.Join(drv.Directory, "../bin"), "/usr/bin",
+		"/run/current-system/sw/bin"} {
 		smi := path.Join(dir, "nvidia-smi")
 		if h.exists(smi) && h.trusted(smi) == nil {
 			limit, cancel := context.WithTimeout(context.Background(), 20*time.Second)
@@ -160,7 +161,8 @@ func (h *Host) doctorGPUs(d *Diagnosis, drv *Driver) []gpu {
 			name += " (" + g.name + ")"
 		}
 		if !g.Known() {
-			d.add("GPU", Warning, g.source, "", "compute capability %s, which no GPU is known to have: the general rule is applied", name)
+			d.add("GPU", Warning, g.source, "",
+				"compute capability %s, which no GPU is known to have: the general rule is applied", name)
 			continue
 		}
 		d.add("GPU", Good, g.source, "", "compute capability %s", name)
@@ -219,12 +221,15 @@ func (h *Host) doctorGPUCode(d *Diagnosis, load *loader.Load, gpus []gpu, cuda s
 	}
 	switch {
 	case len(with) > 0 && len(targets) == 0:
-		d.add(subject, Note, load.Main.Path, "name the GPU: --for 9.0", "which GPU it is to run on is not known, so the code in %s is not examined", few(with))
+		d.add(subject, Note, load.Main.Path, "name the GPU: --for 9.0",
+			"which GPU it is to run on is not known, so the code in %s is not examined", few(with))
 	case len(with) > 0:
 		d.add(subject, Good, "headers of GPU code", "", "examined in %s", few(with))
 	}
 	if len(compiled) > 0 {
-		d.add(subject, Note, "headers of GPU code", "", "the driver compiles kernels of %s from PTX when they are first used: there is no machine code of them for the GPU", few(compiled))
+		d.add(subject, Note, "headers of GPU code", "",
+			"the driver compiles kernels of %s from PTX when they are first used: there is no machine code of them for the GPU",
+			few(compiled))
 	}
 }
 

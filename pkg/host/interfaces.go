@@ -22,11 +22,13 @@ type api struct {
 }
 
 // apis are those. Sources: vendorKinds' and, for what has no file, libglvnd's README, libvdpau's src/vdpau_wrapper.c,
-// Mesa's src/gbm/main/backend.c, libva's va/va.c (NVIDIA has no module for it, elFarto's nvidia-vaapi-driver is one), NVIDIA's
-// Video Codec SDK and OptiX's optix_stubs.h.
+// Mesa's src/gbm/main/backend.c, libva's va/va.c (NVIDIA has no module for it, elFarto's nvidia-vaapi-driver is one),
+// NVIDIA's Video Codec SDK and OptiX's optix_stubs.h.
 var apis = []api{
-	{"OpenGL", []string{"libGL.so.1", "libGLX.so.0", "libOpenGL.so.0"}, "libGLX_nvidia.so.0", "", "libGLX_nvidia.so.0", ""},
-	{"EGL", []string{"libEGL.so.1"}, "libEGL_nvidia.so.0", "share/glvnd/egl_vendor.d", "", "__EGL_VENDOR_LIBRARY_FILENAMES"},
+	{"OpenGL", []string{"libGL.so.1", "libGLX.so.0", "libOpenGL.so.0"}, "libGLX_nvidia.so.0", "",
+		"libGLX_nvidia.so.0", ""},
+	{"EGL", []string{"libEGL.so.1"}, "libEGL_nvidia.so.0", "share/glvnd/egl_vendor.d", "",
+		"__EGL_VENDOR_LIBRARY_FILENAMES"},
 	{"Vulkan", []string{"libvulkan.so.1"}, "", "share/vulkan/icd.d", "", "VK_ADD_DRIVER_FILES"},
 	{"OpenCL", []string{"libOpenCL.so.1"}, "libnvidia-opencl.so.1", openCL, "", ""},
 	{"VDPAU", []string{"libvdpau.so.1"}, "libvdpau_nvidia.so.1", "", "vdpau/libvdpau_nvidia.so.1", ""},
@@ -90,16 +92,19 @@ func (h *Host) doctorInterfaces(d *Diagnosis, load *loader.Load, drv *Driver, pr
 			d.add(a.name, verdict, at, h.itself()+" install"+prefixFlag(prefix)+", or: "+d.run(load),
 				"%s, which finds %s, but %s %s", says, at, but, lost)
 		case at != "" && a.name == "Vulkan" && noEGL && !loads(load, GLVNDEGL):
-			d.add(a.name, verdict, at, "install libglvnd (Debian: libegl1)", "%s, which finds %s, but the driver opens %s, and this host has none", says, at, GLVNDEGL)
+			d.add(a.name, verdict, at, "install libglvnd (Debian: libegl1)",
+				"%s, which finds %s, but the driver opens %s, and this host has none", says, at, GLVNDEGL)
 		case at != "":
 			d.add(a.name, Good, at, "", "%s, which finds %s", says, at)
 		case a.name == "VA-API":
-			d.add(a.name, Note, "", "nvidia-vaapi-driver, and LIBVA_DRIVERS_PATH", "%s, for which NVIDIA's driver has no %s", says, a.library)
+			d.add(a.name, Note, "", "nvidia-vaapi-driver, and LIBVA_DRIVERS_PATH", "%s, for which NVIDIA's driver has no %s",
+				says, a.library)
 		case !load.Interp.Store && a.beside(drv) != "":
 			d.add(a.name, verdict, a.beside(drv), "start it with "+a.variable+"="+remedy.Quote(a.beside(drv)),
 				"%s, and does not find %s: the host's loaders do not look there", says, a.beside(drv))
 		case a.library != "" && !drv.Names()[a.library], a.library == "" && a.hosts(h, drv) == "":
-			d.add(a.name, verdict, drv.Directory, "install that part of the driver", "%s, and there is no %s on this host", says, a.what())
+			d.add(a.name, verdict, drv.Directory, "install that part of the driver", "%s, and there is no %s on this host",
+				says, a.what())
 		default:
 			d.add(a.name, verdict, "", fix, "%s, and finds no %s", says, a.what())
 		}
@@ -120,7 +125,8 @@ func (a *api) what() string {
 
 // hosts returns which of the host's files leads to the library, "" where none does.
 func (a *api) hosts(h *Host, drv *Driver) string {
-	if dir := path.Dir(a.file); dir == "dri" || dir == "gbm" { // where libva and libgbm look, whatever else there is of the driver
+	// where libva and libgbm look, whatever else there is of the driver
+	if dir := path.Dir(a.file); dir == "dri" || dir == "gbm" {
 		m := drv.machine()
 		for _, dir := range append([]string{"/usr/lib/" + m.triple}, m.libs...) {
 			if at := path.Join(dir, a.file); h.exists(at) {
@@ -161,7 +167,8 @@ func (a *api) leads(h *Host, drv *Driver, link string) (at, opens string) {
 		if kind.dir != a.kind {
 			continue
 		}
-		found, _ := h.vendorsIn(kind, []string{path.Join(path.Dir(link), kind.dir)}, &Driver{Machine: drv.Machine}, drv.Names())
+		found, _ := h.vendorsIn(kind, []string{path.Join(path.Dir(link), kind.dir)}, &Driver{Machine: drv.Machine},
+			drv.Names())
 		for _, v := range found {
 			var all []string
 			for _, name := range v.names {
@@ -178,8 +185,8 @@ func (a *api) leads(h *Host, drv *Driver, link string) (at, opens string) {
 	return "", ""
 }
 
-// lost says which library of the host's one of the driver's needs, or opens, and a loader from Nix does not find, because that
-// one has no run path and the program has not loaded it; "" for none.
+// lost says which library of the host's one of the driver's needs, or opens, and a loader from Nix does not find,
+// because that one has no run path and the program has not loaded it; "" for none.
 func (h *Host) lost(drv *Driver, load *loader.Load, file string) string {
 	l, err := h.loader()
 	if file == "" || err != nil {

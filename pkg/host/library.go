@@ -171,8 +171,8 @@ func (h *Host) examine(name string, row driver.Library, m Machine) (lib Library,
 	return lib, nil
 }
 
-// windows matches the host's libraries that the driver's graphics libraries open by name: X's and Wayland's for windows, and
-// libglvnd's EGL, without which there is no Vulkan where there is no display.
+// windows matches the host's libraries that the driver's graphics libraries open by name: X's and Wayland's for
+// windows, and libglvnd's EGL, without which there is no Vulkan where there is no display.
 var windows = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^lib(EGL|X11-xcb|xcb-[a-z0-9]+|drm|wayland-(client|server))\.so\.[0-9]+$`)
 })
@@ -200,9 +200,12 @@ func (h *Host) isCompat(dir string) bool {
 	return driver.CompatDirs{}.Contains(dir, func(name string) bool { return h.exists(path.Join(dir, name)) })
 }
 
-// libc matches the C library's own: each program brings them with its loader, and a second copy of any of them breaks it.
+// libc matches the C library's own: each program brings them with its loader, and a second copy of any of them breaks
+// it.
 var libc = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(ld-linux|ld-musl|ld64\.so|ld\.so\.1$|libnss_|lib(c|m|dl|pthread|rt|resolv|util|nsl|mvec|anl|BrokenLocale|thread_db|c_malloc_debug|memusage|pcprofile)(\.so|$))`)
+	return regexp.MustCompile(
+		`^(ld-linux|ld-musl|ld64\.so|ld\.so\.1$|libnss_|lib(c|m|dl|pthread|rt|resolv|util|nsl|mvec|anl|BrokenLocale` +
+			`|thread_db|c_malloc_debug|memusage|pcprofile)(\.so|$))`)
 })
 
 func withoutLibc(sonames []string) []string {

@@ -8,7 +8,8 @@ import (
 	"io"
 )
 
-// A manifestEntry is a library that a loader's file in JSON names: a manifest of Vulkan's drivers and layers, of EGL's vendors and platforms.
+// A manifestEntry is a library that a loader's file in JSON names: a manifest of Vulkan's drivers and layers, of EGL's
+// vendors and platforms.
 type manifestEntry struct {
 	name string // "" where it is no string
 	arch string // library_arch, "32", "64" or ""
@@ -17,8 +18,9 @@ type manifestEntry struct {
 
 var errManifest = errors.New("not a JSON object")
 
-// manifestEntries returns the libraries that a manifest names, each in an object that is called ICD or layer, or is one of those called
-// layers. It goes through the text once: however deep that is nested, the rest is nobody's business here.
+// manifestEntries returns the libraries that a manifest names, each in an object that is called ICD or layer, or is one
+// of those called layers. It goes through the text once: however deep that is nested, the rest is nobody's business
+// here.
 func manifestEntries(b []byte) ([]manifestEntry, error) {
 	type level struct {
 		object, key bool // key: what comes next is one
@@ -68,7 +70,8 @@ func manifestEntries(b []byte) ([]manifestEntry, error) {
 			}
 			if delim, ok := token.(json.Delim); ok {
 				fresh := level{object: delim == '{', key: delim == '{'}
-				if isOne := len(open) == 1 && (top.name == "ICD" || top.name == "layer") || len(open) == 2 && !top.object && open[0].name == "layers"; fresh.object && isOne {
+				if isOne := len(open) == 1 && (top.name == "ICD" || top.name == "layer") ||
+					len(open) == 2 && !top.object && open[0].name == "layers"; fresh.object && isOne {
 					fresh.entry = &manifestEntry{}
 				}
 				if len(open) == 0 || fresh.entry != nil {

@@ -24,11 +24,16 @@ type Machine struct {
 
 // Machines are those that NVIDIA ships, or shipped, the driver for (the driver's README, "Minimum Requirements").
 var Machines = []Machine{
-	{"x86_64", ldcache.ABI{Machine: elf.EM_X86_64, Class: elf.ELFCLASS64}, "x86_64-linux-gnu", []string{"/usr/lib64", "/lib64", "/usr/lib"}},
-	{"i386", ldcache.ABI{Machine: elf.EM_386, Class: elf.ELFCLASS32}, "i386-linux-gnu", []string{"/usr/lib32", "/lib32", "/usr/lib"}},
-	{"aarch64", ldcache.ABI{Machine: elf.EM_AARCH64, Class: elf.ELFCLASS64}, "aarch64-linux-gnu", []string{"/usr/lib64", "/lib64", "/usr/lib"}},
-	{"ppc64le", ldcache.ABI{Machine: elf.EM_PPC64, Class: elf.ELFCLASS64, Flags: 2}, "powerpc64le-linux-gnu", []string{"/usr/lib64", "/lib64", "/usr/lib"}},
-	{"armv7l", ldcache.ABI{Machine: elf.EM_ARM, Class: elf.ELFCLASS32, Flags: 0x400}, "arm-linux-gnueabihf", []string{"/usr/lib"}},
+	{"x86_64", ldcache.ABI{Machine: elf.EM_X86_64, Class: elf.ELFCLASS64}, "x86_64-linux-gnu",
+		[]string{"/usr/lib64", "/lib64", "/usr/lib"}},
+	{"i386", ldcache.ABI{Machine: elf.EM_386, Class: elf.ELFCLASS32}, "i386-linux-gnu",
+		[]string{"/usr/lib32", "/lib32", "/usr/lib"}},
+	{"aarch64", ldcache.ABI{Machine: elf.EM_AARCH64, Class: elf.ELFCLASS64}, "aarch64-linux-gnu",
+		[]string{"/usr/lib64", "/lib64", "/usr/lib"}},
+	{"ppc64le", ldcache.ABI{Machine: elf.EM_PPC64, Class: elf.ELFCLASS64, Flags: 2}, "powerpc64le-linux-gnu",
+		[]string{"/usr/lib64", "/lib64", "/usr/lib"}},
+	{"armv7l", ldcache.ABI{Machine: elf.EM_ARM, Class: elf.ELFCLASS32, Flags: 0x400}, "arm-linux-gnueabihf",
+		[]string{"/usr/lib"}},
 }
 
 // MachineNamed returns the machine of a name.
@@ -89,8 +94,8 @@ func (m Machine) Link(prefix string) string {
 // that the program's libX11.so.6 and not the host's is the one that it loads.
 const HostDir = "host"
 
-// Beside are the subdirectories that belong beside the one of the libraries, as /run/opengl-driver/share. There they are
-// links into it, so that all of them are exchanged with it.
+// Beside are the subdirectories that belong beside the one of the libraries, as /run/opengl-driver/share. There they
+// are links into it, so that all of them are exchanged with it.
 var Beside = []string{"etc", "share"}
 
 // IsOwnName reports whether a name in a driver link is that of a subdirectory that hostDriver makes.
@@ -101,15 +106,16 @@ func IsOwnName(name string) bool {
 // DefaultPrefix is where programs built with Nix look for the driver.
 const DefaultPrefix = driver.Prefix
 
-// BesidePrefix is where the driver is kept where another module owns the driver link: links among its packages lead there.
+// BesidePrefix is where the driver is kept where another module owns the driver link: links among its packages lead
+// there.
 const BesidePrefix = "/run/hostDriver"
 
-// StateDir is where what hostDriver makes lies on a disk: the copies of the driver to which links in /run lead, and the record
-// of what was made.
+// StateDir is where what hostDriver makes lies on a disk: the copies of the driver to which links in /run lead, and the
+// record of what was made.
 const StateDir = "/var/lib/hostDriver"
 
-// What makes an installation last: a line for systemd-tmpfiles, and a unit; and where the copy of hostDriver is that root starts, if
-// the program itself is not one that only root can replace.
+// What makes an installation last: a line for systemd-tmpfiles, and a unit; and where the copy of hostDriver is that
+// root starts, if the program itself is not one that only root can replace.
 const (
 	TmpfilesConf = "/etc/tmpfiles.d/hostDriver.conf"
 	ServiceFile  = "/etc/systemd/system/hostDriver.service"
@@ -119,13 +125,14 @@ const (
 // Generation is what the names of the directories begin with that "lib" of an installation is a link to.
 const Generation = ".hostDriver-"
 
-// KeptAs returns the name that a driver link's directory, /run/opengl-driver, has in the directory where its copies are.
+// KeptAs returns the name that a driver link's directory, /run/opengl-driver, has in the directory where its copies
+// are.
 func KeptAs(dir string) string {
 	return strings.NewReplacer("%", "%25", "/", "%2f").Replace(strings.TrimPrefix(dir, "/run/"))
 }
 
-// OwnLink returns where a driver link's directory, /run/opengl-driver, leads if it is a link that hostDriver made: into StateDir,
-// or to an installation. Else it is "".
+// OwnLink returns where a driver link's directory, /run/opengl-driver, leads if it is a link that hostDriver made: into
+// StateDir, or to an installation. Else it is "".
 func (h *Host) OwnLink(dir string) string {
 	at, err := h.Root.Resolve(path.Dir(dir))
 	if err != nil {
@@ -148,8 +155,9 @@ func (h *Host) OwnLink(dir string) string {
 	return ""
 }
 
-// LinkOwner returns what made a driver link, or the directory that it is in, a link into a Nix store, "" where it is none. The names are
-// those of the packages in NixOS's hardware.graphics, nix-system-graphics' graphics.nix and Home Manager's gpu-libs-env.nix.
+// LinkOwner returns what made a driver link, or the directory that it is in, a link into a Nix store, "" where it is
+// none. The names are those of the packages in NixOS's hardware.graphics, nix-system-graphics' graphics.nix and Home
+// Manager's gpu-libs-env.nix.
 func (h *Host) LinkOwner(link string) string {
 	target, err := h.Root.Readlink(path.Dir(link))
 	switch {
@@ -171,7 +179,8 @@ func (h *Host) installing(m Machine, prefix string) string {
 	install := h.itself() + " install" + prefixFlag(prefix)
 	switch owner := h.LinkOwner(link); owner {
 	case "":
-		if target, err := h.Root.Readlink(path.Dir(link)); err == nil && h.OwnLink(path.Dir(link)) == "" { // which install leaves alone
+		// which install leaves alone
+		if target, err := h.Root.Readlink(path.Dir(link)); err == nil && h.OwnLink(path.Dir(link)) == "" {
 			return fmt.Sprintf("remove %s, a link to %s, if nothing else needs it, then %s", path.Dir(link), target, install)
 		}
 		return install

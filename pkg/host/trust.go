@@ -27,8 +27,8 @@ import (
 // groups (root, staff, …): who is in one of them may administer the machine.
 const lowGroups = 100
 
-// Trusted tells why nobody should rely on what is, or will be, at a path: someone other than root, the caller or the owner
-// of the tree can put something else in its place. Of a path that is not there, what is there of it is looked at.
+// Trusted tells why nobody should rely on what is, or will be, at a path: someone other than root, the caller or the
+// owner of the tree can put something else in its place. Of a path that is not there, what is there of it is looked at.
 func (h *Host) Trusted(name string) error {
 	at := path.Clean(name)
 	for {
@@ -49,8 +49,8 @@ func (h *Host) Trusted(name string) error {
 	}
 }
 
-// Shared says who else can add to a directory, and so make what is not there yet: also to a sticky one, as /tmp, in which they cannot
-// replace what is there.
+// Shared says who else can add to a directory, and so make what is not there yet: also to a sticky one, as /tmp, in
+// which they cannot replace what is there.
 func (h *Host) Shared(dir string) error {
 	at, err := h.Root.Resolve(dir)
 	if err != nil {
@@ -201,7 +201,8 @@ func accessList(root sysroot.Root, at string) ([]aclEntry, error) {
 	}
 	entries := []aclEntry{}
 	for b = b[4:n]; len(b) > 0; b = b[8:] {
-		entries = append(entries, aclEntry{binary.LittleEndian.Uint16(b), binary.LittleEndian.Uint16(b[2:]), binary.LittleEndian.Uint32(b[4:])})
+		entries = append(entries, aclEntry{binary.LittleEndian.Uint16(b), binary.LittleEndian.Uint16(b[2:]),
+			binary.LittleEndian.Uint32(b[4:])})
 	}
 	return entries, nil
 }

@@ -27,7 +27,8 @@ type Vendor struct {
 // Name returns where the file is, below the directory of the libraries: share/vulkan/icd.d/nvidia_icd.json.
 func (v *Vendor) Name() string { return v.name }
 
-// Text returns the file's contents where the libraries are in a directory: what the host's says, byte for byte, with absolute names.
+// Text returns the file's contents where the libraries are in a directory: what the host's says, byte for byte, with
+// absolute names.
 func (v *Vendor) Text(dir string) []byte {
 	if v.text == nil {
 		return []byte(path.Join(dir, v.Libraries[0]) + "\n")
@@ -62,10 +63,14 @@ type vendorKind struct {
 // LoaderDriverInterface.md, libglvnd's EGL/icd_enumeration.md, eglexternalplatform's README, the OpenCL extension
 // cl_khr_icd.
 var vendorKinds = []vendorKind{
-	{"share/vulkan/icd.d", []string{"/etc/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/usr/share/vulkan/icd.d"}, true, "", ""},
-	{"share/vulkan/implicit_layer.d", []string{"/etc/vulkan/implicit_layer.d", "/usr/local/share/vulkan/implicit_layer.d", "/usr/share/vulkan/implicit_layer.d"}, false, "", ""},
-	{"share/glvnd/egl_vendor.d", []string{"/etc/glvnd/egl_vendor.d", "/usr/share/glvnd/egl_vendor.d"}, true, "libEGL_nvidia.so.0", "10_nvidia.json"},
-	{"share/egl/egl_external_platform.d", []string{"/etc/egl/egl_external_platform.d", "/usr/share/egl/egl_external_platform.d"}, true, "", ""},
+	{"share/vulkan/icd.d", []string{"/etc/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/usr/share/vulkan/icd.d"},
+		true, "", ""},
+	{"share/vulkan/implicit_layer.d", []string{"/etc/vulkan/implicit_layer.d", "/usr/local/share/vulkan/implicit_layer.d",
+		"/usr/share/vulkan/implicit_layer.d"}, false, "", ""},
+	{"share/glvnd/egl_vendor.d", []string{"/etc/glvnd/egl_vendor.d", "/usr/share/glvnd/egl_vendor.d"}, true,
+		"libEGL_nvidia.so.0", "10_nvidia.json"},
+	{"share/egl/egl_external_platform.d", []string{"/etc/egl/egl_external_platform.d",
+		"/usr/share/egl/egl_external_platform.d"}, true, "", ""},
 	{openCL, []string{"/etc/OpenCL/vendors"}, true, "libnvidia-opencl.so.1", "nvidia.icd"},
 }
 
@@ -80,7 +85,9 @@ const (
 )
 
 // vendorName matches the names that such files may have here: they become names in a directory, and parts of lists.
-var vendorName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.+-]*\.(json|icd)$`) })
+var vendorName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.+-]*\.(json|icd)$`)
+})
 
 // vendors returns the files by which loaders find the driver's libraries.
 func (h *Host) vendors(d *Driver) []*Vendor {
@@ -101,9 +108,9 @@ func (h *Host) vendors(d *Driver) []*Vendor {
 	return all
 }
 
-// manifestDirs returns where a kind's files are that belong to a driver: in share and etc beside its own directory first, where that is
-// a lib directory of a prefix (/usr/local/nvidia/lib64, a volume on Kubernetes; /nix/store; a driver's container), then where hosts
-// have them.
+// manifestDirs returns where a kind's files are that belong to a driver: in share and etc beside its own directory
+// first, where that is a lib directory of a prefix (/usr/local/nvidia/lib64, a volume on Kubernetes; /nix/store; a
+// driver's container), then where hosts have them.
 func (h *Host) manifestDirs(d *Driver, kind vendorKind) (dirs []string) {
 	name := strings.TrimPrefix(strings.TrimPrefix(kind.dir, "share/"), "etc/")
 	for _, prefix := range prefixes(d) {
@@ -140,7 +147,8 @@ func prefixes(d *Driver) (all []string) {
 
 // vendorsIn returns the files of a kind in some directories that lead to the driver's libraries, and which names and
 // libraries they have.
-func (h *Host) vendorsIn(kind vendorKind, dirs []string, d *Driver, own map[string]bool) (all []*Vendor, seen map[string]bool) {
+func (h *Host) vendorsIn(kind vendorKind, dirs []string, d *Driver, own map[string]bool) (all []*Vendor,
+	seen map[string]bool) {
 	seen = map[string]bool{}
 	for _, dir := range dirs {
 		h.Saw(dir)

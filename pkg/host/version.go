@@ -68,7 +68,8 @@ func cudaInLibrary(root sysroot.Root, file string) string {
 	}
 	defer f.Close()
 	best := ""
-	// In pieces that overlap by more than the text has; the pattern begins with text, which most of the file does not hold.
+	// In pieces that overlap by more than the text has; the pattern begins with text, which most of the file does not
+	// hold.
 	const overlap = 128
 	buf := make([]byte, 1<<20)
 	for at := int64(0); ; at += int64(len(buf) - overlap) {
@@ -88,7 +89,8 @@ func cudaInLibrary(root sysroot.Root, file string) string {
 // Source: NVIDIA's "CUDA Toolkit Release Notes", table "CUDA Toolkit and
 // Corresponding Driver Versions", column for Linux.
 var branches = []struct{ driver, cuda string }{
-	{"580", "13.0"}, {"575", "12.9"}, {"570", "12.8"}, {"565", "12.7"}, {"560", "12.6"}, {"555", "12.5"}, {"550", "12.4"}, {"545", "12.3"},
+	{"580", "13.0"}, {"575", "12.9"}, {"570", "12.8"}, {"565", "12.7"}, {"560", "12.6"}, {"555", "12.5"}, {"550", "12.4"},
+	{"545", "12.3"},
 	{"535", "12.2"}, {"530", "12.1"}, {"525", "12.0"}, {"520", "11.8"}, {"515", "11.7"}, {"510", "11.6"},
 	{"495", "11.5"}, {"470", "11.4"}, {"465", "11.3"}, {"460", "11.2"}, {"455", "11.1"}, {"450", "11.0"},
 	{"440", "10.2"}, {"418", "10.1"}, {"410", "10.0"}, {"396", "9.2"}, {"390", "9.1"}, {"384", "9.0"},

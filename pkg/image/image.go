@@ -1,12 +1,13 @@
 // Package image thins the GPU code in a container image: an archive as nixpkgs' dockerTools makes it and `docker load`
 // and `podman load` read it (Docker Image Specification v1.2, "Combined Image JSON + Filesystem Changeset Format").
 //
-//	sum, err := image.Thin("image.tar.gz", "thinned.tar.gz", image.Options{Options: thin.Options{Targets: gpus}, Label: "9.0"})
+//	sum, err := image.Thin("image.tar.gz", "thinned.tar.gz",
+//		image.Options{Options: thin.Options{Targets: gpus}, Label: "9.0"})
 //
 // A layer in which nothing changes keeps its bytes, and so its digest. Of another the files that change are written
-// anew, every other entry as it was; digest, size and name of the layer follow, and with them the image's configuration.
-// What is on the disk at a time beside the result: the archive unpacked, where it is compressed, and the layers that
-// change.
+// anew, every other entry as it was; digest, size and name of the layer follow, and with them the image's
+// configuration. What is on the disk at a time beside the result: the archive unpacked, where it is compressed, and the
+// layers that change.
 //
 // A store path in the image then has the name that Nix knows, and another content. So nothing is to be copied out of
 // that store, and an image that has a Nix database, by which somebody would, is refused ([ErrDatabase]); the label
@@ -41,8 +42,9 @@ const ThinnedFor = "cuda-runpath.thinned-for"
 var (
 	ErrDatabase = errors.New("the image has a Nix database, which knows the content of each of its store paths: " +
 		"make it without (includeNixDB = false)")
-	errNoManifest = errors.New("there is no manifest.json in it: not an archive of `docker save`'s form, as dockerTools makes it")
-	errOCI        = errors.New("it is an OCI layout, of which nothing is rewritten here: " +
+	errNoManifest = errors.New(
+		"there is no manifest.json in it: not an archive of `docker save`'s form, as dockerTools makes it")
+	errOCI = errors.New("it is an OCI layout, of which nothing is rewritten here: " +
 		"make a docker-archive of it (skopeo copy oci-archive:FILE docker-archive:FILE)")
 )
 
@@ -86,8 +88,8 @@ type entry struct {
 	data io.ReaderAt
 }
 
-// Thin reads the image archive at from and writes the thinned one to `to`, which is made at the end and as a whole. Both
-// are compressed by gzip, or neither is. Errors name the layer and the file in it.
+// Thin reads the image archive at from and writes the thinned one to `to`, which is made at the end and as a whole.
+// Both are compressed by gzip, or neither is. Errors name the layer and the file in it.
 func Thin(from, to string, o Options) (*Sum, error) {
 	in, err := os.Open(from)
 	if err != nil {

@@ -207,7 +207,8 @@ func (c *Cache) entry(b []byte, at, strings int) *Entry {
 		}
 		return text
 	}
-	c.Entries = append(c.Entries, Entry{Flags: c.order.Uint32(b[at:]), Soname: read(at+4, &d.soname), Path: read(at+8, &d.path)})
+	c.Entries = append(c.Entries, Entry{Flags: c.order.Uint32(b[at:]), Soname: read(at+4, &d.soname),
+		Path: read(at+8, &d.path)})
 	if d != (damage{}) {
 		if c.damaged == nil {
 			c.damaged = map[int]damage{}

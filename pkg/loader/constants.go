@@ -80,7 +80,8 @@ var muslPathText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustComp
 func (l *Loader) readInterpreter(p string, a files.ABI, asked bool, nixLD string) *Interpreter {
 	in := &Interpreter{Path: p, Kind: GLibc, Version: Newest, Store: store.Contains(p), ReadsNote: l.o.ReadsNote == "yes"}
 	if p == "" { // nixpkgs' glibc, which has no default directories outside the store
-		in.Soname, in.Store, in.Lib, in.file = path.Base(systemOf(a).interpreter), true, "lib", files.Unread("", syscall.ENOENT)
+		in.Soname, in.Store, in.Lib, in.file = path.Base(systemOf(a).interpreter), true, "lib",
+			files.Unread("", syscall.ENOENT)
 		return in
 	}
 	if strings.HasPrefix(path.Base(p), "ld-musl") {
@@ -153,8 +154,8 @@ func (in *Interpreter) read(files *files.Files, p string) (data []byte) {
 }
 
 // What the loaders of others than glibc have among their strings. nix-ld is a static program that becomes the loader
-// of $NIX_LD, with $NIX_LD_LIBRARY_PATH for LD_LIBRARY_PATH, or these (src/main.rs of nix-community/nix-ld); stub-ld prints a
-// message (nixos/modules/config/stub-ld.nix of nixpkgs).
+// of $NIX_LD, with $NIX_LD_LIBRARY_PATH for LD_LIBRARY_PATH, or these (src/main.rs of nix-community/nix-ld); stub-ld
+// prints a message (nixos/modules/config/stub-ld.nix of nixpkgs).
 const (
 	muslText         = "musl libc"
 	stubLDText       = "NixOS cannot run dynamically linked executables"
@@ -196,10 +197,12 @@ func isNixLD(f *files.File, data []byte) bool {
 	return f.ELF != nil && f.Soname == "" && bytes.Contains(data, []byte(nixLDText))
 }
 
-// readsNotes reports whether a loader reads resolution notes, by the name that it has for the list of a directory which a note names.
+// readsNotes reports whether a loader reads resolution notes, by the name that it has for the list of a directory which
+// a note names.
 func readsNotes(data []byte) bool { return bytes.Contains(data, []byte("\x00RESCACHE\x00")) }
 
-// ReadsNotes reports whether the loader at a path reads resolution notes; known is false where there is none to be read.
+// ReadsNotes reports whether the loader at a path reads resolution notes; known is false where there is none to be
+// read.
 func ReadsNotes(p string) (reads, known bool) {
 	b, err := plainfile.Read(p, maxLoader)
 	return readsNotes(b), err == nil

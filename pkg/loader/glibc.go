@@ -64,7 +64,8 @@ func PreloadList(value string) []string {
 	return strings.FieldsFunc(value, func(r rune) bool { return r == ' ' || r == ':' })
 }
 
-// system is what a search depends on beside the objects and the environment. It is the same for all programs of a loader and an ABI.
+// system is what a search depends on beside the objects and the environment. It is the same for all programs of a
+// loader and an ABI.
 type system struct {
 	interp    *Interpreter
 	dirs      []element // the default directories
@@ -101,7 +102,9 @@ func (l *Loader) system(interp string, a files.ABI, cpu CPU, asked bool, nixLD s
 		if b, err := l.files.Read(in.Preload, 1<<20); err == nil {
 			for line := range strings.Lines(string(b)) {
 				line, _, _ = strings.Cut(line, "#")
-				y.preload = append(y.preload, strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(": \t\n", r) })...)
+				y.preload = append(y.preload, strings.FieldsFunc(line, func(r rune) bool {
+					return strings.ContainsRune(": \t\n", r)
+				})...)
 			}
 		}
 	}
@@ -130,7 +133,8 @@ func (s *Load) startAudits() {
 			if name == "" || s.Secure && strings.Contains(name, "/") || len(s.Audits) >= maxAudits {
 				continue
 			}
-			n := &Load{l: s.l, common: s.common, abi: s.abi, CPU: s.CPU, Secure: s.Secure, Interp: s.Interp, env: s.env, base: s.Main}
+			n := &Load{l: s.l, common: s.common, abi: s.abi, CPU: s.CPU, Secure: s.Secure, Interp: s.Interp, env: s.env,
+				base: s.Main}
 			self := *s.self
 			self.names, self.Uses = slices.Clip(self.names), slices.Clip(self.Uses)
 			n.self = &self
@@ -375,14 +379,16 @@ func (s *Load) mapObject(name string, loader *Object, cause Cause) (o *Object, a
 
 // object returns what a search for a name has found.
 func (r *outcome) object(name string, by *Object, cause Cause) *Object {
-	return &Object{Name: name, Path: r.path, File: r.file, Rule: r.rule, Entry: r.entry, List: r.list, Tried: r.tried, NeededBy: by, Cause: cause, loader: by}
+	return &Object{Name: name, Path: r.path, File: r.file, Rule: r.rule, Entry: r.entry, List: r.list, Tried: r.tried,
+		NeededBy: by, Cause: cause, loader: by}
 }
 
 func (o *Object) answersTo(name string) bool {
 	if o.missing || o.Err != "" {
 		return false
 	}
-	return slices.Contains(o.names, name) || !o.program && o.Path == name || o.File != nil && o.File.Soname == name && name != ""
+	return slices.Contains(o.names, name) || !o.program && o.Path == name ||
+		o.File != nil && o.File.Soname == name && name != ""
 }
 
 func (o *Object) addName(name string) {
@@ -420,7 +426,8 @@ func (s *Load) search(name string, loader *Object, r *outcome) {
 			return
 		}
 		// "Also try DT_RUNPATH in the executable for LD_AUDIT dlopen call."
-		if dirs := s.list(s.base, elf.DT_RUNPATH); s.base != s.Main && len(dirs) > 0 && s.openPath(name, dirs, ByRunPath, s.base, r) {
+		if dirs := s.list(s.base, elf.DT_RUNPATH); s.base != s.Main && len(dirs) > 0 &&
+			s.openPath(name, dirs, ByRunPath, s.base, r) {
 			return
 		}
 	}

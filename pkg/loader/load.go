@@ -492,7 +492,8 @@ func elements(list, separators string, t runpath.Tokens) []element {
 }
 
 func (s *Load) tokens(o *Object) runpath.Tokens {
-	return runpath.Tokens{Origin: o.origin, Lib: s.Interp.Lib, Platform: s.CPU.Platform, Secure: s.Secure, Executable: o.program, Trusted: s.Interp.Dirs}
+	return runpath.Tokens{Origin: o.origin, Lib: s.Interp.Lib, Platform: s.CPU.Platform, Secure: s.Secure,
+		Executable: o.program, Trusted: s.Interp.Dirs}
 }
 
 // list returns the directories of an object's DT_RPATH or DT_RUNPATH.
@@ -507,7 +508,8 @@ func (s *Load) list(o *Object, tag elf.DynTag) []element {
 	if n := strings.Count(o.File.List, ":") + 1; n > maxElements && !s.Truncated {
 		s.Truncated = true
 		if s.Err == "" {
-			s.Err = fmt.Sprintf("the run path of %s has %d entries: only the first %d different ones are looked at", o.Path, n, maxElements)
+			s.Err = fmt.Sprintf("the run path of %s has %d entries: only the first %d different ones are looked at", o.Path, n,
+				maxElements)
 		}
 	}
 	o.list, o.listed = e, true
@@ -781,8 +783,9 @@ func (s *Load) Ignored(o *Object, name string) (dir string) {
 // UsualInterpreter is [Loader.UsualInterpreter] for programs like the file.
 func (s *Load) UsualInterpreter() string { return s.l.UsualInterpreter(s.abi, s.Interp.Kind) }
 
-// UsualInterpreter returns the loader of this system's own programs of an files.ABI and a C library: where distributions
-// have it, else the one that /bin/sh names, as NixOS has its loaders in the store alone; "" where there is none.
+// UsualInterpreter returns the loader of this system's own programs of an files.ABI and a C library: where
+// distributions have it, else the one that /bin/sh names, as NixOS has its loaders in the store alone; "" where there
+// is none.
 func (l *Loader) UsualInterpreter(abi files.ABI, kind Kind) string {
 	places, shell := []string{systemOf(abi).interpreter}, l.files.Open("/bin/sh")
 	if a, ok := shell.ABI(); ok && shell.Interp != "" && abi.Accepts(a) {

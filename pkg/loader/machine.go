@@ -51,9 +51,11 @@ func verify(a files.ABI, f *files.File, debian bool) (skip, fatal string) {
 	}
 	osabi := elf.OSABI(f.Ident[elf.EI_OSABI])
 	switch {
-	case osabi != elf.ELFOSABI_NONE && osabi != elf.ELFOSABI_LINUX && !(a.Machine == elf.EM_ARM && osabi == elf.ELFOSABI_ARM):
+	case osabi != elf.ELFOSABI_NONE && osabi != elf.ELFOSABI_LINUX &&
+		!(a.Machine == elf.EM_ARM && osabi == elf.ELFOSABI_ARM):
 		return "", "ELF file OS ABI invalid"
-	case f.Ident[elf.EI_ABIVERSION] != 0 && (osabi != elf.ELFOSABI_LINUX || f.Ident[elf.EI_ABIVERSION] > lastABIVersion(a.Machine)):
+	case f.Ident[elf.EI_ABIVERSION] != 0 && (osabi != elf.ELFOSABI_LINUX ||
+		f.Ident[elf.EI_ABIVERSION] > lastABIVersion(a.Machine)):
 		return "", "ELF file ABI version invalid"
 	}
 	if slices.ContainsFunc(f.Ident[elf.EI_PAD:], func(b byte) bool { return b != 0 }) {
@@ -87,8 +89,8 @@ func verify(a files.ABI, f *files.File, debian bool) (skip, fatal string) {
 	return "", ""
 }
 
-// lastABIVersion returns the highest EI_ABIVERSION that glibc takes of a file of ELFOSABI_LINUX (libc-abis of glibc since 2.28,
-// whose lines count up: UNIQUE, IFUNC on some machines, ABSOLUTE).
+// lastABIVersion returns the highest EI_ABIVERSION that glibc takes of a file of ELFOSABI_LINUX (libc-abis of glibc
+// since 2.28, whose lines count up: UNIQUE, IFUNC on some machines, ABSOLUTE).
 func lastABIVersion(m elf.Machine) byte {
 	switch m {
 	case elf.EM_X86_64, elf.EM_386, elf.EM_PPC, elf.EM_PPC64, elf.EM_SPARC, elf.EM_SPARCV9, elf.EM_RISCV:
@@ -180,7 +182,8 @@ var nativeCPU = sync.OnceValue(func() native {
 	intel := false
 	if f, err := os.Open("/proc/cpuinfo"); err == nil {
 		defer f.Close()
-		// The first processor's part alone: the kernel writes the text while it is read, which takes its time on a machine with many.
+		// The first processor's part alone: the kernel writes the text while it is read, which takes its time on a machine
+		// with many.
 		for lines := bufio.NewScanner(f); lines.Scan() && lines.Text() != ""; {
 			key, value, _ := strings.Cut(lines.Text(), ":")
 			switch strings.TrimSpace(key) {
@@ -205,7 +208,8 @@ var nativeCPU = sync.OnceValue(func() native {
 	}
 	cpu := CPU{Platform: "x86_64"}
 	levels := 0
-	for _, level := range []string{"cx16 lahf_lm popcnt pni ssse3 sse4_1 sse4_2", "avx avx2 f16c fma abm movbe", "avx512f avx512bw avx512cd avx512dq avx512vl"} {
+	for _, level := range []string{"cx16 lahf_lm popcnt pni ssse3 sse4_1 sse4_2", "avx avx2 f16c fma abm movbe",
+		"avx512f avx512bw avx512cd avx512dq avx512vl"} {
 		if !all(strings.Fields(level)...) {
 			break
 		}
@@ -255,8 +259,9 @@ func (c CPU) subdirs(in *Interpreter) []string {
 	return out
 }
 
-// combined returns the names that glibc of a version before 2.37 combines. On x86-64 it has had hardware capabilities since
-// 2.26, of which "x86_64" since 2.27; before them the platform was the kernel's alone (sysdeps/x86/dl-hwcap.h, cpu-features.c).
+// combined returns the names that glibc of a version before 2.37 combines. On x86-64 it has had hardware capabilities
+// since 2.26, of which "x86_64" since 2.27; before them the platform was the kernel's alone (sysdeps/x86/dl-hwcap.h,
+// cpu-features.c).
 func (c CPU) combined(v Version) []string {
 	names := slices.Clone(c.legacy)
 	if v >= 27 || len(names) == 0 || names[0] != "x86_64" {

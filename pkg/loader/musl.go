@@ -17,7 +17,8 @@ func (s *Load) startMusl() {
 		for _, dir := range strings.FieldsFunc(s.LibraryPath, muslSeparator) {
 			s.env = append(s.env, element{dir, dir, ""})
 		}
-		for _, name := range strings.FieldsFunc(s.Preload, func(r rune) bool { return strings.ContainsRune(" \t\n\v\f\r:", r) }) {
+		for _, name := range strings.FieldsFunc(s.Preload,
+			func(r rune) bool { return strings.ContainsRune(" \t\n\v\f\r:", r) }) {
 			o, again := s.muslLoad(name, nil, Preload) // found without the program's run path
 			s.Main.Uses = append(s.Main.Uses, Use{name, Preload, "", o, again})
 		}
@@ -133,7 +134,8 @@ func (s *Load) muslVerify(o *Object, f *files.File) string {
 	}
 	// It must lie at its own addresses: EBUSY where something is there already.
 	for _, other := range s.Objects {
-		if g := other.File; other != o && g != nil && !other.missing && other.Err == "" && g.Type == elf.ET_EXEC && f.First < g.End && g.First < f.End {
+		if g := other.File; other != o && g != nil && !other.missing && other.Err == "" && g.Type == elf.ET_EXEC &&
+			f.First < g.End && g.First < f.End {
 			return fmt.Sprintf("its addresses, from %#x, are taken by %s", f.First, other.Path)
 		}
 	}
@@ -221,7 +223,8 @@ func (s *Load) muslOpen(name string, dirs []element, rule Rule, list *Object, r 
 		switch {
 		case len(t.Path) >= 2*255+2: // the buffer in load_library
 			t.Why = "the path is too long for musl"
-		case f.Errno == syscall.ENOENT, f.Errno == syscall.ENOTDIR, f.Errno == syscall.EACCES, f.Errno == syscall.ENAMETOOLONG:
+		case f.Errno == syscall.ENOENT, f.Errno == syscall.ENOTDIR, f.Errno == syscall.EACCES,
+			f.Errno == syscall.ENAMETOOLONG:
 		case f.Errno != 0:
 			t.Why += "; the search ends here"
 			return s.try(r, t), true

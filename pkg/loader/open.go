@@ -24,10 +24,10 @@ type Opening struct {
 	Lacks []Lack
 }
 
-// Open calls dlopen in an object, for a library with all that it needs. It succeeds as a whole, or leaves what was there
-// before, with the names by which that was matched (dl_open_worker of elf/dl-open.c; dlopen of musl's ldso/dynlink.c). One
-// that lacks nothing but libraries of the driver, for which a driver link is searched that does not exist, succeeds, as
-// it does where there is a driver; [Object.Fails] says what it lacks here.
+// Open calls dlopen in an object, for a library with all that it needs. It succeeds as a whole, or leaves what was
+// there before, with the names by which that was matched (dl_open_worker of elf/dl-open.c; dlopen of musl's
+// ldso/dynlink.c). One that lacks nothing but libraries of the driver, for which a driver link is searched that does
+// not exist, succeeds, as it does where there is a driver; [Object.Fails] says what it lacks here.
 func (s *Load) Open(name string, by *Object, cause Cause, feature string) *Opening {
 	p := &Opening{Name: name, By: by, Cause: cause, Feature: feature}
 	before, whole := len(s.Objects), true
@@ -56,7 +56,8 @@ func (s *Load) Open(name string, by *Object, cause Cause, feature string) *Openi
 		s.checkISA(p.Brought)
 	}
 	p.Lacks, s.lacking = s.lacking, nil
-	if whole && len(p.Lacks) == 0 && !slices.ContainsFunc(p.Brought, func(o *Object) bool { return stops(o) || o.lacksAtOnce() }) {
+	if whole && len(p.Lacks) == 0 && !slices.ContainsFunc(p.Brought,
+		func(o *Object) bool { return stops(o) || o.lacksAtOnce() }) {
 		by.Uses = append(by.Uses, Use{name, cause, feature, p.To, p.Again})
 		s.Opened = append(s.Opened, p)
 		s.settle(before)
@@ -98,8 +99,8 @@ func (s *Load) settle(from int) {
 	}
 }
 
-// Search returns the file that a search for a name finds for an object, whatever answers to the name in the process, and
-// its path as the loader prints it; nil where it finds none that can be loaded.
+// Search returns the file that a search for a name finds for an object, whatever answers to the name in the process,
+// and its path as the loader prints it; nil where it finds none that can be loaded.
 func (s *Load) Search(name string, by *Object) (f *files.File, path string) {
 	var r outcome
 	if s.Interp.Kind != Musl {

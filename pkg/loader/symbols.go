@@ -15,8 +15,8 @@ const (
 	maxCompared    = 1 << 26
 )
 
-// A Scope are the objects in which the loader looks symbols up, in this order: those that were loaded at start, or opened
-// with RTLD_GLOBAL; then, for an object that was opened, it and what it needs (elf/dl-lookup.c).
+// A Scope are the objects in which the loader looks symbols up, in this order: those that were loaded at start, or
+// opened with RTLD_GLOBAL; then, for an object that was opened, it and what it needs (elf/dl-lookup.c).
 type Scope struct {
 	objects []*Object
 	links   []*elfimage.Linkage
@@ -27,10 +27,11 @@ type Scope struct {
 	asserts bool                       // one of them has no DT_VERSYM: see Bind
 }
 
-// NewScope returns the scope of objects, which were found, under a loader. An error names an object of which the symbols
-// cannot be read.
+// NewScope returns the scope of objects, which were found, under a loader. An error names an object of which the
+// symbols cannot be read.
 func NewScope(in *Interpreter, objects []*Object) (*Scope, error) {
-	s, total := &Scope{in: in, objects: objects, budget: maxCompared, has: make(map[*elfimage.Linkage]bool, len(objects))}, uint64(0)
+	s, total := &Scope{in: in, objects: objects, budget: maxCompared,
+		has: make(map[*elfimage.Linkage]bool, len(objects))}, uint64(0)
 	for _, o := range objects {
 		l, err := o.File.Linkage()
 		if err != nil {
@@ -77,15 +78,16 @@ type Unbound struct {
 	Late bool
 }
 
-// Unbound returns the references of an object of the scope, weak ones aside, that nothing in it defines, or at which the
-// loader aborts: each symbol once, as it fails first. A program binds its own before any other.
+// Unbound returns the references of an object of the scope, weak ones aside, that nothing in it defines, or at which
+// the loader aborts: each symbol once, as it fails first. A program binds its own before any other.
 func (s *Scope) Unbound(o *Object) (out []Unbound, err error) {
 	l, err := o.File.Linkage()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.Path, err)
 	}
 	// What once had all that it refers to has it again where that is. Many processes have the same libraries.
-	if enough := o.File.Enough.Load(); enough != nil && !s.asserts && !slices.ContainsFunc(*enough, func(f *elfimage.Linkage) bool { return !s.has[f] }) {
+	if enough := o.File.Enough.Load(); enough != nil && !s.asserts &&
+		!slices.ContainsFunc(*enough, func(f *elfimage.Linkage) bool { return !s.has[f] }) {
 		return nil, nil
 	}
 	type key struct {

@@ -29,7 +29,8 @@ var systemTable = [...]systemNames{
 	{elf.EM_X86_64, elf.ELFCLASS64, 0, 0, "/lib64/ld-linux-x86-64.so.2", "x86_64", "x86_64-linux-gnu", "linux-vdso.so.1"},
 	{elf.EM_X86_64, 0, 0, 0, "/libx32/ld-linux-x32.so.2", "x86_64", "x86_64-linux-gnu", "linux-vdso.so.1"},
 	{elf.EM_386, 0, 0, 0, "/lib/ld-linux.so.2", "i386", "i386-linux-gnu", "linux-gate.so.1"},
-	{elf.EM_AARCH64, 0, elf.ELFDATA2MSB, 0, "/lib/ld-linux-aarch64_be.so.1", "aarch64", "aarch64-linux-gnu", "linux-vdso.so.1"},
+	{elf.EM_AARCH64, 0, elf.ELFDATA2MSB, 0, "/lib/ld-linux-aarch64_be.so.1", "aarch64", "aarch64-linux-gnu",
+		"linux-vdso.so.1"},
 	{elf.EM_AARCH64, 0, 0, 0, "/lib/ld-linux-aarch64.so.1", "aarch64", "aarch64-linux-gnu", "linux-vdso.so.1"},
 	{elf.EM_ARM, 0, 0, efARMSoftFloat, "/lib/ld-linux.so.3", "armhf", "arm-linux-gnueabihf", "linux-vdso.so.1"},
 	{elf.EM_ARM, 0, 0, 0, "/lib/ld-linux-armhf.so.3", "armhf", "arm-linux-gnueabihf", "linux-vdso.so.1"},
@@ -37,7 +38,8 @@ var systemTable = [...]systemNames{
 	{elf.EM_PPC64, 0, 0, 0, "/lib64/ld64.so.1", "powerpc64le", "powerpc64le-linux-gnu", "linux-vdso64.so.1"},
 	{elf.EM_S390, elf.ELFCLASS64, 0, 0, "/lib/ld64.so.1", "s390x", "s390x-linux-gnu", "linux-vdso64.so.1"},
 	{elf.EM_S390, 0, 0, 0, "/lib/ld.so.1", "s390x", "s390x-linux-gnu", "linux-vdso32.so.1"},
-	{elf.EM_RISCV, elf.ELFCLASS64, 0, 0, "/lib/ld-linux-riscv64-lp64d.so.1", "riscv64", "riscv64-linux-gnu", "linux-vdso.so.1"},
+	{elf.EM_RISCV, elf.ELFCLASS64, 0, 0, "/lib/ld-linux-riscv64-lp64d.so.1", "riscv64", "riscv64-linux-gnu",
+		"linux-vdso.so.1"},
 	{elf.EM_RISCV, 0, 0, 0, "/lib/ld-linux-riscv32-ilp32d.so.1", "riscv64", "riscv64-linux-gnu", "linux-vdso.so.1"},
 	{elf.EM_LOONGARCH, 0, 0, 0, "/lib64/ld-linux-loongarch-lp64d.so.1", "loongarch64", "", "linux-vdso.so.1"},
 	{elf.EM_MIPS, elf.ELFCLASS64, 0, 0, "/lib64/ld.so.1", "", "", "linux-vdso.so.1"},
@@ -47,7 +49,8 @@ var systemTable = [...]systemNames{
 // systemOf returns the names of an ABI.
 func systemOf(a files.ABI) systemNames {
 	i := slices.IndexFunc(systemTable[:], func(n systemNames) bool {
-		return n.machine == a.Machine && (n.class == 0 || n.class == a.Class) && (n.data == 0 || n.data == a.Data) && (n.flag == 0 || a.Flags&n.flag != 0)
+		return n.machine == a.Machine && (n.class == 0 || n.class == a.Class) && (n.data == 0 || n.data == a.Data) &&
+			(n.flag == 0 || a.Flags&n.flag != 0)
 	})
 	if i < 0 {
 		return systemNames{interpreter: "/lib/ld.so.1"}

@@ -14,8 +14,8 @@ type Lack struct {
 	Version string
 	By      *Object // whose DT_VERNEED asks for it
 	Of      *Object // the library
-	// Symbol is the first one at which the loader ends the process, as the library has no DT_VERSYM: see [Scope.Bind]. "" where
-	// it compares versions, and stops before it binds anything.
+	// Symbol is the first one at which the loader ends the process, as the library has no DT_VERSYM: see [Scope.Bind]. ""
+	// where it compares versions, and stops before it binds anything.
 	Symbol string
 	Late   bool // it is bound when it is called first
 }
@@ -30,7 +30,8 @@ const relrVersion = "GLIBC_ABI_DT_RELR"
 // AssertsFor returns the first symbol of a file at which glibc before 2.41 fails, as it has a version of a library of a
 // name, and lib, which has none of anything, is that library; "" for none. glibc is the version of the loader.
 func AssertsFor(lib, by *files.File, name string, glibc Version) string {
-	if lib.Versions.Symbols || glibc > lastAssert || !slices.ContainsFunc(by.Versions.Needs, func(v elfimage.Version) bool { return v.Library == name }) {
+	if lib.Versions.Symbols || glibc > lastAssert || !slices.ContainsFunc(by.Versions.Needs,
+		func(v elfimage.Version) bool { return v.Library == name }) {
 		return ""
 	}
 	library := &Object{File: lib, names: []string{name}}
@@ -112,13 +113,14 @@ func (o *Object) lacksAtOnce() bool {
 	return slices.ContainsFunc(o.Lacks, func(l Lack) bool { return !l.Late })
 }
 
-// lastAssert is the last version of glibc that fails at an assertion where a symbol is bound to a library that a version of
-// it is needed of and that has no DT_VERSYM (check_match of elf/dl-lookup.c).
+// lastAssert is the last version of glibc that fails at an assertion where a symbol is bound to a library that a
+// version of it is needed of and that has no DT_VERSYM (check_match of elf/dl-lookup.c).
 const lastAssert Version = 40
 
 // asserts reports whether a loader fails where it binds a symbol that has a version to the object.
 func (o *Object) asserts(in *Interpreter) bool {
-	return !o.missing && o.File != nil && !o.File.Versions.Symbols && o.File.ELF != nil && in.Kind == GLibc && in.Version <= lastAssert
+	return !o.missing && o.File != nil && !o.File.Versions.Symbols && o.File.ELF != nil && in.Kind == GLibc &&
+		in.Version <= lastAssert
 }
 
 // checkAsserts finds the symbols of an object at which the loader fails: those with a version of a library without
@@ -136,7 +138,10 @@ func (s *Load) checkAsserts(o *Object) {
 	}
 	unbound, _ := scope.Unbound(o)
 	for _, u := range unbound {
-		if u.Aborts == nil || slices.ContainsFunc(u.Aborts.Lacks, func(l Lack) bool { return l.By == o && l.Version == u.Needs() && !l.Late }) {
+		if u.Aborts == nil || slices.ContainsFunc(u.Aborts.Lacks, func(l Lack) bool {
+			return l.By == o &&
+				l.Version == u.Needs() && !l.Late
+		}) {
 			continue
 		}
 		lack := Lack{u.Needs(), o, u.Aborts, u.Name, u.Late}
@@ -181,7 +186,9 @@ func lackText(lacks []Lack) string {
 	by := map[string][]string{}
 	for _, l := range lacks {
 		if l.Symbol != "" {
-			asserts = append(asserts, fmt.Sprintf("it has no symbol versions, and where %s binds %s to it, which needs version `%s' of it, the loader fails at an assertion",
+			asserts = append(asserts, fmt.Sprintf(
+				"it has no symbol versions, and where %s binds %s to it, which needs version `%s' of it, the loader fails at an "+
+					"assertion",
 				l.By.Path, l.Symbol, l.Version))
 			continue
 		}

@@ -54,8 +54,8 @@ func (o *Offer) From(stubDirs []string) {
 	}
 }
 
-// link makes the link of a soname, in which driver.Provides allows no slash. target is absolute, as run path entries are once expanded.
-// The directory is opened once: whoever exchanges its name afterwards exchanges nothing for us.
+// link makes the link of a soname, in which driver.Provides allows no slash. target is absolute, as run path entries
+// are once expanded. The directory is opened once: whoever exchanges its name afterwards exchanges nothing for us.
 func (o *Offer) link(target, soname string) error {
 	if o.in == nil {
 		if err := os.MkdirAll(o.dir, 0o755); err != nil {

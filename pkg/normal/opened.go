@@ -17,7 +17,8 @@ import (
 // Opened puts behind a run path those of dirs that hold a library of the CUDA toolkit which the
 // file at a path names in read-only data, and which nothing else in the list holds. opened are
 // the libraries, with their directories in added.
-func (m *Maps) Opened(im *elfimage.Image, path string, l runpath.List, dirs []string) (after runpath.List, opened, added []string, err error) {
+func (m *Maps) Opened(im *elfimage.Image, path string, l runpath.List, dirs []string) (after runpath.List, opened,
+	added []string, err error) {
 	o, abi, after := newOrigin(path), files.ABIOf(im), slices.Clone(l)
 	holds := func(entry, name string) bool { return m.holds(o.expand(entry), name, abi) }
 	err = im.LibraryNames(func(name string) bool {
@@ -35,8 +36,8 @@ func (m *Maps) Opened(im *elfimage.Image, path string, l runpath.List, dirs []st
 	return after, opened, added, err
 }
 
-// Weigh returns the store path that a directory is in, else the directory, and the bytes of the files in that: what an entry adds
-// to a closure.
+// Weigh returns the store path that a directory is in, else the directory, and the bytes of the files in that: what an
+// entry adds to a closure.
 func Weigh(dir string) (root string, bytes int64) {
 	root = cmp.Or(store.Path(dir), dir)
 	weigh, _ := weights.LoadOrStore(root, sync.OnceValue(func() (bytes int64) {

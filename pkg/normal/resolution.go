@@ -18,9 +18,12 @@ func (m *Maps) Resolution(f File, needed []string, list runpath.List, kept resol
 	links := []string{runpath.Key(m.DriverLink), driver.Link, driver.Link32}
 	hosts := func(entry string) bool {
 		key := runpath.Key(entry)
-		return slices.Contains(links, key) || m.isCompat(o, key) || m.Compat != "" && key == runpath.Key(m.Compat) || m.StubDirs.Contains(key) || kept.Searches(entry)
+		return slices.Contains(links, key) || m.isCompat(o, key) || m.Compat != "" && key == runpath.Key(m.Compat) ||
+			m.StubDirs.Contains(key) || kept.Searches(entry)
 	}
 	// A name with a colon would be two places, and an empty one is the note's end.
-	needed = slices.DeleteFunc(slices.Clone(needed), func(name string) bool { return name == "" || strings.Contains(name, ":") })
+	needed = slices.DeleteFunc(slices.Clone(needed), func(name string) bool {
+		return name == "" || strings.Contains(name, ":")
+	})
 	return resolution.Build(needed, list, hosts, m.files)
 }

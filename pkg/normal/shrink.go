@@ -15,7 +15,8 @@ const maxNames = 4096
 // Shrink drops the entries in which the loader finds nothing that the file asks for, beside those that keep
 // reports and compat directories. Of the entries below the temporary directories, only those
 // stay that alone hold a library.
-func (m *Maps) Shrink(im *elfimage.Image, path string, before runpath.List, keep func(entry string) bool, temporary []string) (runpath.List, runpath.Notes, error) {
+func (m *Maps) Shrink(im *elfimage.Image, path string, before runpath.List, keep func(entry string) bool,
+	temporary []string) (runpath.List, runpath.Notes, error) {
 	names, err := asked(im)
 	if err != nil {
 		return nil, runpath.Notes{}, err

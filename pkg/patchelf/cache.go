@@ -12,7 +12,8 @@ import (
 const cacheOption = "--build-resolution-cache"
 
 // errStale is for a note that another one would have to replace.
-var errStale = errors.New(cacheOption + ": a resolution cache note is already present; rebuild from an unpatched binary")
+var errStale = errors.New(cacheOption +
+	": a resolution cache note is already present; rebuild from an unpatched binary")
 
 // resolutionCache writes the note that is right once the other options are carried out. One
 // that is there and another is an error, unless one of them takes it out.
@@ -41,7 +42,8 @@ func (d *doing) resolutionCache() error {
 	if len(needed) == 0 || list == "" {
 		return d.noCache(has, "no DT_NEEDED entries or run path to resolve")
 	}
-	note := string(resolution.Build(needed, runpath.Parse(list), func(string) bool { return false }, files.New(files.Options{})).Bytes())
+	note := string(resolution.Build(needed, runpath.Parse(list), func(string) bool { return false },
+		files.New(files.Options{})).Bytes())
 	switch {
 	case note == "":
 		return d.noCache(has, "no libraries resolved against the run path")

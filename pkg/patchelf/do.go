@@ -15,12 +15,14 @@ import (
 // be printed to w and returns the change that the options ask for; ok is false where
 // they ask for none, or the file says all of it already. What was printed before an
 // error is printed, and so are the warnings.
-func (c *Command) Do(im *elfimage.Image, machineOf Machine, w, warnings *bytes.Buffer) (change elfedit.Change, ok bool, err error) {
+func (c *Command) Do(im *elfimage.Image, machineOf Machine, w, warnings *bytes.Buffer) (change elfedit.Change, ok bool,
+	err error) {
 	if im.Type != elf.ET_EXEC && im.Type != elf.ET_DYN {
 		return change, false, errors.New("wrong ELF type: neither a program nor a shared library")
 	}
 	d := &doing{c: c, im: im, machineOf: machineOf, w: w, warnings: warnings}
-	// Of what a detached file's dynamic section was, patchelf has nothing to say, and no error; but it cannot be given anything.
+	// Of what a detached file's dynamic section was, patchelf has nothing to say, and no error; but it cannot be given
+	// anything.
 	here := !d.detached()
 	needed := len(c.RemoveNeeded) > 0 || len(c.ReplaceNeeded) > 0
 	for _, step := range []struct {

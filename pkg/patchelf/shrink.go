@@ -19,7 +19,8 @@ func shrink(list string, needed []string, machine uint16, prefixes []string, mac
 	kept := ""
 	for _, dir := range split(list) {
 		keep := dir != "" && dir[0] != '/'
-		allowed := len(prefixes) == 0 || slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(dir, p) })
+		allowed := len(prefixes) == 0 || slices.ContainsFunc(prefixes,
+			func(p string) bool { return strings.HasPrefix(dir, p) })
 		if !keep && allowed {
 			for i, name := range needed {
 				if found[i] {

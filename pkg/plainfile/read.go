@@ -95,8 +95,8 @@ func ReadIn(dir *os.File, base string, limit int64) ([]byte, fs.FileInfo, error)
 	return b, info, err
 }
 
-// ReadAll is Read of an open file, which it closes. name is what errors call it. Files of /proc and /sys say that they are empty, so
-// that their size says nothing.
+// ReadAll is Read of an open file, which it closes. name is what errors call it. Files of /proc and /sys say that they
+// are empty, so that their size says nothing.
 func ReadAll(f *os.File, name string, limit int64) ([]byte, error) {
 	defer f.Close()
 	var size int64

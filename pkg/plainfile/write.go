@@ -21,11 +21,12 @@ import (
 var ErrLink = errors.New("is a symbolic link")
 
 // Temporary is what the names begin with that files have until they are put in their places,
-// where they need one. What a killed process has left is removed by the next one that needs the name, and by [RemoveLeft].
+// where they need one. What a killed process has left is removed by the next one that needs the name, and by
+// [RemoveLeft].
 const Temporary = ".cuda-runpath-new."
 
-// TempName returns such a name in place of base, another one for each try. Its checksum tells it from a user's own file of a
-// name like it, which nobody may remove.
+// TempName returns such a name in place of base, another one for each try. Its checksum tells it from a user's own file
+// of a name like it, which nobody may remove.
 func TempName(try int, base string) string {
 	if len(base) > 200 { // of the 255 bytes that a name has at most, in whole characters
 		base = strings.ToValidUTF8(base[:200], "")
@@ -128,9 +129,9 @@ func write(name string, perm fs.FileMode, data []byte) error {
 //
 // A file that has other hard links, or whose owner or attributes the caller may not give
 // to another file, is written in place, where there is room, and a kill can leave it incomplete: a new file would leave
-// the other links with what it was and have another owner, and no system call writes more than a page as a whole. Between two
-// system calls, the new file has a name of its own; one that a kill leaves there is removed
-// by the next Replace.
+// the other links with what it was and have another owner, and no system call writes more than a page as a whole.
+// Between two system calls, the new file has a name of its own; one that a kill leaves there is removed by the next
+// Replace.
 //
 // base is never followed: for a symbolic link the error is [ErrLink]. What else is no regular
 // file is refused with [ErrNotRegular].
@@ -158,7 +159,8 @@ func ReplaceRead(dir *os.File, base string, perm fs.FileMode, data []byte, read 
 	if !ok {
 		return errChanged
 	}
-	st := unix.Stat_t{Dev: was.Dev, Ino: was.Ino, Mode: was.Mode, Size: was.Size, Mtim: unix.Timespec(was.Mtim), Ctim: unix.Timespec(was.Ctim)}
+	st := unix.Stat_t{Dev: was.Dev, Ino: was.Ino, Mode: was.Mode, Size: was.Size, Mtim: unix.Timespec(was.Mtim),
+		Ctim: unix.Timespec(was.Ctim)}
 	err := replace(dir, base, data, &st)
 	if errors.Is(err, unix.ENOENT) {
 		err = errChanged
@@ -217,7 +219,8 @@ func replace(dir *os.File, base string, data []byte, expected *unix.Stat_t) erro
 // same reports whether a file is the one that it was, and as it was. Nobody can set the time of
 // its change back (inode(7), ctime).
 func same(now, was *unix.Stat_t) bool {
-	return now.Dev == was.Dev && now.Ino == was.Ino && now.Mode&unix.S_IFMT == was.Mode&unix.S_IFMT && now.Size == was.Size && now.Mtim == was.Mtim && now.Ctim == was.Ctim
+	return now.Dev == was.Dev && now.Ino == was.Ino && now.Mode&unix.S_IFMT == was.Mode&unix.S_IFMT &&
+		now.Size == was.Size && now.Mtim == was.Mtim && now.Ctim == was.Ctim
 }
 
 // fresh makes a file that is not there; errChanged where it is there by now.
@@ -274,7 +277,8 @@ func replaceRegular(at int, base string, path int, st *unix.Stat_t, data []byte)
 		return errInPlace
 	}
 	// Who may not remove them may not where there are none, either.
-	if _, err := unix.Fgetxattr(n.fd, "security.capability", nil); err == nil && unix.Fremovexattr(n.fd, "security.capability") != nil {
+	if _, err := unix.Fgetxattr(n.fd, "security.capability", nil); err == nil &&
+		unix.Fremovexattr(n.fd, "security.capability") != nil {
 		return errInPlace
 	}
 	return n.rename(base, st)
@@ -344,8 +348,8 @@ func attributes(fd int) (map[string][]byte, error) {
 	return all, nil
 }
 
-// A Nameless is a new file in an open directory, locked. It has no name until it is put in its place, or, where the file
-// system cannot do that, a name that nothing else has.
+// A Nameless is a new file in an open directory, locked. It has no name until it is put in its place, or, where the
+// file system cannot do that, a name that nothing else has.
 type Nameless struct {
 	File *os.File
 	at   int
@@ -623,7 +627,8 @@ func sync(fd int) error {
 
 func sameFile(fd int, st *unix.Stat_t) bool {
 	var now unix.Stat_t
-	return unix.Fstat(fd, &now) == nil && now.Dev == st.Dev && now.Ino == st.Ino && now.Mode&unix.S_IFMT == st.Mode&unix.S_IFMT
+	return unix.Fstat(fd, &now) == nil && now.Dev == st.Dev && now.Ino == st.Ino &&
+		now.Mode&unix.S_IFMT == st.Mode&unix.S_IFMT
 }
 
 // reopen opens the file that is open at path (O_PATH), and was called name in the directory at:

@@ -20,12 +20,13 @@ type Place struct {
 	// Path is below the root. Python is what opens the modules in it, nil where no interpreter is known.
 	Path   string
 	Python *Python
-	// Starts are programs, with the wrappers before them, and modules of Python's, each imported by itself; behind them libraries
-	// that ask for the driver, of which those count that are in no process before.
+	// Starts are programs, with the wrappers before them, and modules of Python's, each imported by itself; behind them
+	// libraries that ask for the driver, of which those count that are in no process before.
 	Starts []Start
 }
 
-// PlaceOf returns what a directory holds, or what an interpreter of Python's may import; nil for any other file. Errors are [tree.Walk]'s.
+// PlaceOf returns what a directory holds, or what an interpreter of Python's may import; nil for any other file. Errors
+// are [tree.Walk]'s.
 func PlaceOf(ctx context.Context, l *loader.Loader, file string) (*Place, error) {
 	p := &Place{Path: file}
 	var walks []string
@@ -78,7 +79,10 @@ func PlaceOf(ctx context.Context, l *loader.Loader, file string) (*Place, error)
 		}
 	})
 	for _, t := range programs {
-		if !slices.ContainsFunc(wrapped, func(w Start) bool { return l.Files().Open(l.Absolute(w.File)) == l.Files().Open(l.Absolute(t.File)) }) {
+		if !slices.ContainsFunc(wrapped, func(w Start) bool {
+			return l.Files().Open(l.Absolute(w.File)) == l.Files().Open(
+				l.Absolute(t.File))
+		}) {
 			wrapped = append(wrapped, t)
 		}
 	}
@@ -115,8 +119,8 @@ func (p *Place) imports(f *files.File) bool {
 	return err == nil && (linkage.HasName("PyInit_") || name == "__init__")
 }
 
-// pythonIn returns the installation of Python that a directory is, or is for: the interpreter in its bin, else that of the packages
-// which a path of a store is to be installed with.
+// pythonIn returns the installation of Python that a directory is, or is for: the interpreter in its bin, else that of
+// the packages which a path of a store is to be installed with.
 func pythonIn(l *loader.Loader, dir string) *Python {
 	at := []string{dir + "/bin"}
 	for _, dep := range strings.Fields(source(l, dir+"/nix-support/propagated-build-inputs")) {
@@ -154,6 +158,9 @@ func (t *Start) Name() string {
 
 // asks reports whether a file names one of the libraries of the driver, or of the toolkit, which opens these.
 func asks(f *files.File) bool {
-	return slices.ContainsFunc(f.Needed, driver.NeedsDriver) || slices.ContainsFunc(f.Literals(), func(l files.Literal) bool { return l.Driver }) ||
-		slices.ContainsFunc(f.Notes(), func(n elfimage.DlopenNote) bool { return slices.ContainsFunc(n.Sonames, driver.NeedsDriver) })
+	return slices.ContainsFunc(f.Needed, driver.NeedsDriver) || slices.ContainsFunc(f.Literals(),
+		func(l files.Literal) bool { return l.Driver }) ||
+		slices.ContainsFunc(f.Notes(), func(n elfimage.DlopenNote) bool {
+			return slices.ContainsFunc(n.Sonames, driver.NeedsDriver)
+		})
 }

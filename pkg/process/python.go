@@ -37,8 +37,9 @@ const (
 	maxSource  = 1 << 20
 )
 
-// PythonOf returns the installation that a start's program is the interpreter of, nil for any other program: by site.py and
-// getpath.py, from the directory of the name it is started by, and a pyvenv.cfg beside or above that. nixpkgs' environments wrap it.
+// PythonOf returns the installation that a start's program is the interpreter of, nil for any other program: by site.py
+// and getpath.py, from the directory of the name it is started by, and a pyvenv.cfg beside or above that. nixpkgs'
+// environments wrap it.
 func PythonOf(l *loader.Loader, t Start) *Python {
 	if !pythonName().MatchString(path.Base(t.File)) {
 		return nil
@@ -97,7 +98,8 @@ func (p *Python) prefix(l *loader.Loader, prefix string) {
 	for _, lib := range []string{"/lib", "/lib64", "/local/lib"} {
 		names := l.Files().Names(prefix + lib)
 		for _, version := range sorted(names) {
-			if !strings.HasPrefix(version, "python3.") && !strings.HasPrefix(version, "pypy3.") || p.Version != "" && version != p.Version {
+			if !strings.HasPrefix(version, "python3.") && !strings.HasPrefix(version, "pypy3.") ||
+				p.Version != "" && version != p.Version {
 				continue
 			}
 			dir := prefix + lib + "/" + version
@@ -154,7 +156,8 @@ func source(l *loader.Loader, file string) string {
 	return string(text)
 }
 
-// Module reports whether a file has the name of an extension module, and may be imported: NAME.so, NAME.abi3.so, or that of a version.
+// Module reports whether a file has the name of an extension module, and may be imported: NAME.so, NAME.abi3.so, or
+// that of a version.
 func (p *Python) Module(file string) (name string, ok bool) {
 	name, tag, _ := strings.Cut(strings.TrimSuffix(file, ".so"), ".")
 	if !strings.HasSuffix(file, ".so") || name == "" {
@@ -162,11 +165,12 @@ func (p *Python) Module(file string) (name string, ok bool) {
 	}
 	its, cpython := strings.CutPrefix(tag, "cpython-")
 	its, _, _ = strings.Cut(its, "-")
-	return name, tag == "" || tag == "abi3" || cpython && (p.Version == "" || p.Version == "python"+its[:min(1, len(its))]+"."+its[min(1, len(its)):])
+	return name, tag == "" || tag == "abi3" || cpython && (p.Version == "" ||
+		p.Version == "python"+its[:min(1, len(its))]+"."+its[min(1, len(its)):])
 }
 
-// script returns what a script has the interpreter open: modules by importing them, and those that modules import whenever they are
-// imported themselves; libraries by ctypes and cffi.
+// script returns what a script has the interpreter open: modules by importing them, and those that modules import
+// whenever they are imported themselves; libraries by ctypes and cffi.
 func (p *Python) script(l *loader.Loader, file string) []Wanted {
 	text := source(l, l.Absolute(file))
 	at := l.Absolute(file)
@@ -188,8 +192,8 @@ type importer struct {
 	found  []Wanted
 }
 
-// follow takes up what a text opens; those of a module that are in a block may be of another system, or taken back. sure says that the
-// text is run whenever the script is.
+// follow takes up what a text opens; those of a module that are in a block may be of another system, or taken back.
+// sure says that the text is run whenever the script is.
 func (m *importer) follow(text, file, pkg string, sureOnly, sure bool) {
 	for _, o := range scripts.Opens(text) {
 		if sureOnly && !o.Sure {
@@ -225,7 +229,8 @@ func (m *importer) load(name, by string, sure bool) bool {
 	done := ""
 	for i, part := range strings.Split(name, ".") {
 		file, below := m.find(dirs, part)
-		if file == "" && below == nil || i == 0 && slices.ContainsFunc(m.python.Std, func(dir string) bool { return path.Dir(file) == dir || slices.Contains(below, dir+"/"+part) }) {
+		if file == "" && below == nil || i == 0 && slices.ContainsFunc(m.python.Std,
+			func(dir string) bool { return path.Dir(file) == dir || slices.Contains(below, dir+"/"+part) }) {
 			return false
 		}
 		done = strings.TrimPrefix(done+"."+part, ".")
@@ -247,7 +252,8 @@ func (m *importer) load(name, by string, sure bool) bool {
 	return true
 }
 
-// find looks for a module in directories, and returns its file, and the directories of what is in it where it is a package.
+// find looks for a module in directories, and returns its file, and the directories of what is in it where it is a
+// package.
 func (m *importer) find(dirs []string, name string) (file string, below []string) {
 	for _, dir := range dirs {
 		names := m.l.Files().Names(dir)

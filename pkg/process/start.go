@@ -20,19 +20,21 @@ import (
 type Start struct {
 	// File is the program, or the library that is loaded as one: a path below the root, by the name that it is started by.
 	File string
-	// Interpreter is that of the program that opens a library, or a loader that a wrapper starts by hand; "" for the usual one.
+	// Interpreter is that of the program that opens a library, or a loader that a wrapper starts by hand; "" for the usual
+	// one.
 	Interpreter string
 	// Environment is what the program has, with what the wrappers set.
 	loader.Environment
 	// Via are the scripts and wrappers that start it in their own place, the first one first.
 	Via []string
-	// Script is the script of Python's that the program, its interpreter, is started with; "" for none. Opens is what that opens.
+	// Script is the script of Python's that the program, its interpreter, is started with; "" for none. Opens is what that
+	// opens.
 	Script string
 	Opens  []Wanted
 	// Sure: nothing that is not known keeps them from starting it.
 	Sure bool
-	// Set are the variables of the environment that wrappers set, by their names; Unsure those of which a wrapper computes a part that
-	// is not known, and left out.
+	// Set are the variables of the environment that wrappers set, by their names; Unsure those of which a wrapper computes
+	// a part that is not known, and left out.
 	Set    map[string]string
 	Unsure []string
 }
@@ -51,15 +53,17 @@ func (t *Start) Sets(last bool) string {
 
 // variables are those of an environment, by their names.
 func variables(e *loader.Environment) map[string]*string {
-	return map[string]*string{"LD_LIBRARY_PATH": &e.LibraryPath, "LD_PRELOAD": &e.Preload, "LD_AUDIT": &e.Audit, "LD_BIND_NOW": &e.BindNow,
-		"NIX_LD": &e.NixLD, "NIX_LD_LIBRARY_PATH": &e.NixLDLibraryPath}
+	return map[string]*string{"LD_LIBRARY_PATH": &e.LibraryPath, "LD_PRELOAD": &e.Preload, "LD_AUDIT": &e.Audit,
+		"LD_BIND_NOW": &e.BindNow,
+		"NIX_LD":      &e.NixLD, "NIX_LD_LIBRARY_PATH": &e.NixLDLibraryPath}
 }
 
 // mostWrappers bounds wrappers of wrappers.
 const mostWrappers = 10
 
-// Behind returns the start of a file in the loader's environment: of the program that a wrapper starts in its own place, and of Python
-// that is started with a script; with interpreters also of the one that any script's first line names, which this machine's PATH may say.
+// Behind returns the start of a file in the loader's environment: of the program that a wrapper starts in its own
+// place, and of Python that is started with a script; with interpreters also of the one that any script's first line
+// names, which this machine's PATH may say.
 func Behind(l *loader.Loader, file string, interpreters bool) Start {
 	t := Start{File: file, Environment: l.Environment(), Set: map[string]string{}, Sure: true}
 	vars := variables(&t.Environment)

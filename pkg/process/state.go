@@ -16,8 +16,8 @@ type State struct {
 	Start Start
 }
 
-// Begin starts a program, up to its first instruction, or loads a library that is named as one. An error, which does not
-// name the file, is returned where that cannot be examined; what is wrong with its libraries is in the state.
+// Begin starts a program, up to its first instruction, or loads a library that is named as one. An error, which does
+// not name the file, is returned where that cannot be examined; what is wrong with its libraries is in the state.
 func (t Start) Begin(l *loader.Loader) (*State, error) {
 	load, err := l.Start(t.File, t.Interpreter, t.Environment)
 	if err != nil {
@@ -26,8 +26,8 @@ func (t Start) Begin(l *loader.Loader) (*State, error) {
 	return &State{load, t}, nil
 }
 
-// Touches reports whether the state depends on the run path, interpreter or needed libraries of one of some files, by their
-// paths on this machine: on those that are in it, and on those that were before their opening failed.
+// Touches reports whether the state depends on the run path, interpreter or needed libraries of one of some files, by
+// their paths on this machine: on those that are in it, and on those that were before their opening failed.
 func (s *State) Touches(files func(file string) bool) bool {
 	in := func(o *loader.Object) bool { return o.File != nil && files(o.File.Path) }
 	return slices.ContainsFunc(s.Objects, in) ||
@@ -48,8 +48,8 @@ func (s *State) Likely(all bool) func(*loader.Object, files.Literal) bool {
 }
 
 // OpenAll opens what the objects of the process may open: what their notes name, of alternatives the first that can be
-// loaded, and those names in their read-only data that want agrees to. A name from a string for which there is no file leaves
-// no trace, unless keep agrees.
+// loaded, and those names in their read-only data that want agrees to. A name from a string for which there is no file
+// leaves no trace, unless keep agrees.
 func (s *State) OpenAll(want func(o *loader.Object, l files.Literal) bool, keep func(name string) bool) {
 	if s.Static {
 		return
@@ -137,8 +137,8 @@ func (s *State) script() {
 	}
 }
 
-// Find returns the opening, or the object, that a name leads to. Where nothing asks for it, it is opened by the object that
-// has the name in a note or among its string literals, else by the program.
+// Find returns the opening, or the object, that a name leads to. Where nothing asks for it, it is opened by the object
+// that has the name in a note or among its string literals, else by the program.
 func (s *State) Find(name string) *loader.Object {
 	for _, o := range s.Objects {
 		for _, u := range o.Uses {

@@ -10,8 +10,8 @@ import (
 // Pattern says which paths are meant.
 type Pattern struct{ text string }
 
-// ParsePattern returns a pattern of path.Match. One that begins with a slash is for a path, and all that is below it; any other
-// for one component of a path, such as the name of a store path.
+// ParsePattern returns a pattern of path.Match. One that begins with a slash is for a path, and all that is below it;
+// any other for one component of a path, such as the name of a store path.
 func ParsePattern(text string) (Pattern, error) {
 	p := Pattern{text}
 	if text != "" && text[0] == '/' {
@@ -19,7 +19,8 @@ func ParsePattern(text string) (Pattern, error) {
 	}
 	switch _, err := path.Match(p.text, ""); {
 	case err != nil || text == "" || !strings.HasPrefix(text, "/") && strings.Contains(text, "/"):
-		return p, fmt.Errorf("%q is not a pattern for a path, which begins with a slash, or for a name in one, which has none", text)
+		return p,
+			fmt.Errorf("%q is not a pattern for a path, which begins with a slash, or for a name in one, which has none", text)
 	case text[0] == '/' && len(p.mark()) < 2:
 		return p, fmt.Errorf("%q does not begin with a directory's name", text)
 	case len(p.text) >= longest:

@@ -63,7 +63,8 @@ const maxSections = 4096
 // marks are parts of a path by which it is told: of a store, and what Nix builds below.
 var marks = [][]byte{[]byte("/store/"), []byte("/build/"), []byte("/nix-build-"), []byte("/nix/builds/")}
 
-// Find lists what the size bytes at r name, by place and path: store paths, build directories, and what more patterns match.
+// Find lists what the size bytes at r name, by place and path: store paths, build directories, and what more patterns
+// match.
 func Find(r io.ReaderAt, size int64, head []byte, more ...Pattern) ([]Reference, error) {
 	places, err := placesOf(r, size, head)
 	if err != nil {
@@ -189,7 +190,10 @@ type part struct {
 }
 
 func (p *places) at(off uint64) Place {
-	if i, _ := slices.BinarySearchFunc(p.code, off, func(c part, off uint64) int { return cmp.Compare(c.end, off+1) }); i < len(p.code) && p.code[i].off <= off {
+	if i, _ := slices.BinarySearchFunc(p.code, off, func(c part,
+		off uint64) int {
+		return cmp.Compare(c.end, off+1)
+	}); i < len(p.code) && p.code[i].off <= off {
 		return GPUOptions
 	}
 	for _, part := range p.parts {
@@ -265,7 +269,8 @@ func placeOf(name string, s *elfimage.Section) Place {
 	switch {
 	case s.Type == elf.SHT_NOTE:
 		return Note
-	case strings.HasPrefix(name, ".debug_"), strings.HasPrefix(name, ".zdebug_"), name == ".gnu_debuglink", name == ".stabstr":
+	case strings.HasPrefix(name, ".debug_"), strings.HasPrefix(name, ".zdebug_"), name == ".gnu_debuglink",
+		name == ".stabstr":
 		return Debug
 	case s.Flags&elf.SHF_ALLOC == 0 || s.Flags&elf.SHF_EXECINSTR != 0 || s.Type == elf.SHT_STRTAB:
 		return Other
@@ -280,9 +285,10 @@ func (p *places) markUnused(all []Reference) {
 	entries := strings.Split(p.list, ":")
 	for i := range all {
 		r := &all[i]
-		r.Unused = r.Place == RunPath && slices.Contains(entries, r.Path) && !slices.ContainsFunc(p.needed, func(name string) bool {
-			_, err := os.Stat(path.Join(r.Path, name))
-			return err == nil
-		})
+		r.Unused = r.Place == RunPath && slices.Contains(entries, r.Path) &&
+			!slices.ContainsFunc(p.needed, func(name string) bool {
+				_, err := os.Stat(path.Join(r.Path, name))
+				return err == nil
+			})
 	}
 }

@@ -12,7 +12,8 @@ type File struct {
 	Object, Rest string
 	// Driver says that it is the host's driver's.
 	Driver bool
-	// Program is what is started by "hostDriver run" where that helps with the problem without a change; "" where it does not.
+	// Program is what is started by "hostDriver run" where that helps with the problem without a change; "" where it does
+	// not.
 	Program string
 	// Building says that the package is being built: there is no today.
 	Building bool
@@ -25,9 +26,9 @@ var hooks = map[string]string{
 	"addCudaCompatRunpath": ", and do not set dontAddCudaCompatRunpath",
 }
 
-// Edit returns the remedy of running an editing tool on a file: its name and arguments are argv, to which the file's path is added.
-// What nobody edits, a file of a Nix store or of the host's driver, gets words: what helps today, and what the author of the
-// package writes.
+// Edit returns the remedy of running an editing tool on a file: its name and arguments are argv, to which the file's
+// path is added. What nobody edits, a file of a Nix store or of the host's driver, gets words: what helps today, and
+// what the author of the package writes.
 func Edit(f File, argv ...string) Remedy {
 	switch {
 	case f.Object == "" && !f.Driver:
@@ -50,7 +51,8 @@ func Link(dir File, target, name string) Remedy {
 	if dir.Object == "" {
 		return Run("ln", "-s", Operand(target), strings.TrimSuffix(dir.Path, "/")+"/"+name)
 	}
-	return Do("in the postFixup of the package that makes %s: %s %s", dir.Object, Command("ln", "-s", Operand(target)), dir.inOutput("/"+name))
+	return Do("in the postFixup of the package that makes %s: %s %s", dir.Object, Command("ln", "-s", Operand(target)),
+		dir.inOutput("/"+name))
 }
 
 // InPackage returns what to do about a file of a store, where what the author of its package writes is known.
@@ -103,7 +105,8 @@ func outputOf(object string) string {
 	parts := strings.Split(object[strings.LastIndexByte(object, '/')+1:], "-")
 	last := parts[len(parts)-1]
 	versioned := func(part string) bool { return part != "" && part[0] >= '0' && part[0] <= '9' }
-	if slices.Contains([]string{"bin", "dev", "lib", "static", "stubs", "include"}, last) && slices.ContainsFunc(parts[1:len(parts)-1], versioned) {
+	if slices.Contains([]string{"bin", "dev", "lib", "static", "stubs", "include"}, last) &&
+		slices.ContainsFunc(parts[1:len(parts)-1], versioned) {
 		return last
 	}
 	return "out"

@@ -8,8 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// Quote returns words, the first of which is a command's name, as every POSIX shell reads them back, dash as well as bash: on one
-// line, in which nothing is for a terminal to obey. It is the one place where a value becomes a part of a command.
+// Quote returns words, the first of which is a command's name, as every POSIX shell reads them back, dash as well as
+// bash: on one line, in which nothing is for a terminal to obey. It is the one place where a value becomes a part of a
+// command.
 func Quote(words ...string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
@@ -31,8 +32,9 @@ type Text string
 // Command is [Quote] for [Say].
 func Command(words ...string) Text { return Text(Quote(words...)) }
 
-// Say returns words in which each %s is the next of some values: a string as a shell reads it back, who is given the whole line by
-// mistake too; several, as "a, b and c"; and [Text] as it is. A newline at the end of a value may be lost.
+// Say returns words in which each %s is the next of some values: a string as a shell reads it back, who is given the
+// whole line by mistake too; several, as "a, b and c"; and [Text] as it is. A newline at the end of a value may be
+// lost.
 func Say(format string, values ...any) Text {
 	if len(values) == 0 {
 		return Text(shown(format))
@@ -71,8 +73,8 @@ func word(w string) string {
 // literal is a word between single quotes, whatever it holds.
 func literal(w string) string { return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'" }
 
-// printed is a word that printf(1) writes: what is not seen, what its format or a shell's history reads otherwise, and each quote,
-// is three octal digits, which every printf knows; so is a hyphen in front, which some take for an option.
+// printed is a word that printf(1) writes: what is not seen, what its format or a shell's history reads otherwise, and
+// each quote, is three octal digits, which every printf knows; so is a hyphen in front, which some take for an option.
 func printed(w string) string { return `"$(printf '` + octal(w) + `')"` }
 
 // octal returns a text as printf's format has it.
@@ -80,7 +82,8 @@ func octal(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); {
 		r, n := utf8.DecodeRuneInString(s[i:])
-		if r == utf8.RuneError && n == 1 || !unicode.IsPrint(r) || strings.ContainsRune("\\'\"%!$`", r) || i == 0 && r == '-' {
+		if r == utf8.RuneError && n == 1 || !unicode.IsPrint(r) || strings.ContainsRune("\\'\"%!$`", r) ||
+			i == 0 && r == '-' {
 			for _, c := range []byte(s[i : i+n]) {
 				fmt.Fprintf(&b, `\%03o`, c)
 			}
@@ -96,8 +99,9 @@ func special(r rune) bool {
 	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:=@,%", r))
 }
 
-// InNix returns a word as a shell reads it back from an indented string of Nix, where a package has its commands: there are neither
-// two quotes nor a dollar before a brace in it but for one expression, which Nix is to read. The word must not end in a newline.
+// InNix returns a word as a shell reads it back from an indented string of Nix, where a package has its commands: there
+// are neither two quotes nor a dollar before a brace in it but for one expression, which Nix is to read. The word must
+// not end in a newline.
 func InNix(w, expression string) string {
 	if word(w) == w && strings.Trim(w, "\n") == w {
 		return w
@@ -110,7 +114,8 @@ func InNix(w, expression string) string {
 		return slices.ContainsFunc(parts, func(part string) bool { return !Seen(part) || strings.ContainsAny(part, special) })
 	}
 	switch {
-	case !strings.Contains(w, "'") && w != "" && !slices.ContainsFunc(parts, func(p string) bool { return !Seen(p) || strings.Contains(p, "${") }):
+	case !strings.Contains(w, "'") && w != "" && !slices.ContainsFunc(parts,
+		func(p string) bool { return !Seen(p) || strings.Contains(p, "${") }):
 		return "'" + w + "'"
 	case !unsafe("\\$`!") && !strings.Contains(w, "''"):
 		return `"` + strings.ReplaceAll(w, `"`, `\"`) + `"`

@@ -7,7 +7,8 @@ import (
 
 // originWords are what becomes of $ORIGIN on its way through make, shells and cmake, and what
 // other systems have in its place (dyld(1)).
-var originWords = []string{"$$ORIGIN", "\\$ORIGIN", "$(ORIGIN)", "{ORIGIN}", "RIGIN", "ORIGIN", "%ORIGIN%", "$origin", "@loader_path", "@executable_path"}
+var originWords = []string{"$$ORIGIN", "\\$ORIGIN", "$(ORIGIN)", "{ORIGIN}", "RIGIN", "ORIGIN", "%ORIGIN%", "$origin",
+	"@loader_path", "@executable_path"}
 
 // Meant returns the entries that were most likely meant by one that is none; ok is false where it
 // looks like an entry. No entries: what was meant is not known.

@@ -70,8 +70,8 @@ func (l List) Without(dirs ...string) List {
 	})
 }
 
-// Replace returns the list with other entries in the place of each that names a directory. An entry is there once afterwards, in
-// the first of its places, where it was one of by. The list is not modified.
+// Replace returns the list with other entries in the place of each that names a directory. An entry is there once
+// afterwards, in the first of its places, where it was one of by. The list is not modified.
 func (l List) Replace(dir string, by ...string) List {
 	var out List
 	for _, e := range l {

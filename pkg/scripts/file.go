@@ -26,8 +26,8 @@ func Read(f *tree.File) (string, Language, error) {
 	return text, lang, err
 }
 
-// ReadSource is [Read] also for what tells how to build something, and for what names directories of the host to a linker; is
-// reports whether the file is one.
+// ReadSource is [Read] also for what tells how to build something, and for what names directories of the host to a
+// linker; is reports whether the file is one.
 func ReadSource(f *tree.File) (text string, lang Language, is bool, err error) {
 	if f.ELF() {
 		return "", Unknown, false, nil
@@ -75,7 +75,8 @@ func ToolkitIn(dirs []string) (func(name string) string, error) {
 			found := map[string]string{} // where they lead to
 			entries, _ := os.ReadDir(dir)
 			for _, e := range entries {
-				if real, err := filepath.EvalSymlinks(dir + "/" + e.Name()); err == nil && strings.HasPrefix(e.Name(), name+".") && (found[real] == "" || len(e.Name()) < len(found[real])) {
+				if real, err := filepath.EvalSymlinks(dir + "/" + e.Name()); err == nil && strings.HasPrefix(e.Name(), name+".") &&
+					(found[real] == "" || len(e.Name()) < len(found[real])) {
 					found[real] = e.Name()
 				}
 			}

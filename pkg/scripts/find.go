@@ -60,17 +60,21 @@ const mark = "@LINK@"
 // loading are the names of calls that load a library by the name that they are
 // given: ctypes, cffi, Cython's and C's dlfcn, JavaScript's ffi packages; the last is
 // CuPy's class around ctypes, which other files of it use.
-var loading = []string{"CDLL", "PyDLL", "LoadLibrary", "load_library", "dlopen", "_dlopen", "dlmopen", "Library", "load_shared_library", "SoftLink"}
+var loading = []string{"CDLL", "PyDLL", "LoadLibrary", "load_library", "dlopen", "_dlopen", "dlmopen", "Library",
+	"load_shared_library", "SoftLink"}
 
 // loadingCall stands for whatever a loading call is written as.
 const loadingCall = "CDLL"
 
 // transparent are calls through which a name passes unchanged, or as a path that
 // is the name's own where that is absolute.
-var transparent = []string{"join", "str", "bytes", "unwrap", "encode", "fspath", "Path", "c_char_p", "find_library", "list", "tuple", "sorted", "reversed", "chain", "product", "abspath", "realpath"}
+var transparent = []string{"join", "str", "bytes", "unwrap", "encode", "fspath", "Path", "c_char_p", "find_library",
+	"list", "tuple", "sorted", "reversed", "chain", "product", "abspath", "realpath"}
 
 // hints are what a script has at least one of that Find finds anything in.
-var hints = [][]byte{[]byte("libcu"), []byte("libnccl"), []byte("libnpp"), []byte("libnv"), []byte("libnvidia-"), []byte("libGLX_nvidia"), []byte("libEGL_nvidia"), []byte("find_library"), []byte("ldconfig"), []byte("libGLES"), []byte("nvidia.so"),
+var hints = [][]byte{[]byte("libcu"), []byte("libnccl"), []byte("libnpp"), []byte("libnv"), []byte("libnvidia-"),
+	[]byte("libGLX_nvidia"), []byte("libEGL_nvidia"), []byte("find_library"), []byte("ldconfig"), []byte("libGLES"),
+	[]byte("nvidia.so"),
 	[]byte("DLL('"), []byte("DLL(\""), []byte("nvcc"), []byte("ptxas"), []byte("CUDA_")}
 
 // Worth reports whether a text may have any place: a quick look.
@@ -135,7 +139,8 @@ func Find(text string, lang Language, toolkit func(name string) string) []Place 
 	return f.places
 }
 
-// lineAround returns the bounds of the line, or lines, from one offset to another, or those of at most so many bytes more on either side.
+// lineAround returns the bounds of the line, or lines, from one offset to another, or those of at most so many bytes
+// more on either side.
 func lineAround(text string, from, to, most int) (begin, end int) {
 	begin, end = max(0, from-most), min(len(text), to+most)
 	begin += strings.LastIndexByte(text[begin:from], '\n') + 1
@@ -218,7 +223,8 @@ func (f *finder) aliases() {
 
 // loader reports whether a token is what a loading call begins with, before its bracket.
 func (f *finder) loader(i int) bool {
-	return f.is(i+1, "(") && (f.is(i, loading...) || i >= 0 && f.tokens[i].kind != literal && f.loaders[f.tokens[i].text] || f.is(i, "load") && f.is(i-1, ".") && f.is(i-2, "koffi")) ||
+	return f.is(i+1, "(") && (f.is(i, loading...) || i >= 0 && f.tokens[i].kind != literal &&
+		f.loaders[f.tokens[i].text] || f.is(i, "load") && f.is(i-1, ".") && f.is(i-2, "koffi")) ||
 		f.is(i+1, "[") && f.is(i, "cdll", "pydll") // ctypes.cdll["…"]
 }
 
@@ -307,7 +313,8 @@ func (f *finder) literal(i int, stack []call, statement int, function string) {
 		}
 		f.add(p)
 		return
-	case callee == "DLL" && i > 0 && (f.tokens[i-1].text == "," || f.tokens[i-1].text == "else") && f.known("lib"+name+".so"):
+	case callee == "DLL" && i > 0 && (f.tokens[i-1].text == "," || f.tokens[i-1].text == "else") &&
+		f.known("lib"+name+".so"):
 		// tinygrad's own class, whose second argument is the path, or a bare name of which it
 		// makes one with the directories that it knows.
 		p := Place{Kind: Lookup, Library: "lib" + name + ".so", Start: start, End: end}
@@ -384,7 +391,8 @@ func (f *finder) subscript(i int) bool {
 	}
 	switch before := f.tokens[i-1]; before.kind {
 	case identifier:
-		return !slices.Contains([]string{"in", "of", "return", "yield", "else", "or", "and", "if", "not", "await"}, before.text)
+		return !slices.Contains([]string{"in", "of", "return", "yield", "else", "or", "and", "if", "not", "await"},
+			before.text)
 	case symbol:
 		return before.text == "]" || before.text == ")"
 	}
@@ -582,7 +590,8 @@ func (f *finder) follow() {
 						loop = append(loop, f.tokens[k].text)
 					}
 				}
-				for k++; k < near && f.tokens[k].text != ":" && f.tokens[k].text != "for" && f.tokens[k].text != "if" && f.tokens[k].text != "{"; k++ {
+				for k++; k < near && f.tokens[k].text != ":" && f.tokens[k].text != "for" && f.tokens[k].text != "if" &&
+					f.tokens[k].text != "{"; k++ {
 					if f.tokens[k].kind == identifier {
 						for _, x := range loop {
 							set(x, k)
@@ -644,7 +653,8 @@ func (f *finder) variables(open, bound int, visit func(k int, a argument)) {
 		if t.depth == depth {
 			a = f.next(a, k)
 		}
-		if t.kind == identifier && t.depth < depth+maxNesting && (f.tokens[k-1].text != "." || f.tokens[k-2].text == "self") && !(f.tokens[k+1].text == "=" && f.tokens[k+1].kind == symbol) {
+		if t.kind == identifier && t.depth < depth+maxNesting && (f.tokens[k-1].text != "." ||
+			f.tokens[k-2].text == "self") && !(f.tokens[k+1].text == "=" && f.tokens[k+1].kind == symbol) {
 			visit(k, a)
 		}
 	}
@@ -656,14 +666,16 @@ func (f *finder) source(m []int, from, to int, kind Kind) {
 	text := f.text[from:to]
 	name := text[m[2]:m[3]]
 	arguments, _, closed := strings.Cut(text[m[3]:min(len(text), m[3]+maxReach)], ")")
-	if !f.known(name) || strings.Contains(arguments, noLoad) || strings.HasSuffix(text[:m[0]], " : ") && secondDlopen().MatchString(text[max(0, m[0]-maxReach):m[0]]) {
+	if !f.known(name) || strings.Contains(arguments, noLoad) || strings.HasSuffix(text[:m[0]], " : ") &&
+		secondDlopen().MatchString(text[max(0, m[0]-maxReach):m[0]]) {
 		return
 	}
 	p := Place{Kind: kind, Library: name, Start: from + m[2], End: from + m[3]}
 	if path := f.path(name); path != "" {
 		p.Replace, p.Alone = path, true
 		before := strings.TrimRight(text[:m[0]], " \t")
-		if closed && !strings.Contains(arguments, "(") && strings.HasPrefix(text[m[0]:], "dlopen") && !strings.HasSuffix(before, ".") && !strings.HasSuffix(before, ">") && !strings.HasSuffix(before, ":") {
+		if closed && !strings.Contains(arguments, "(") && strings.HasPrefix(text[m[0]:], "dlopen") &&
+			!strings.HasSuffix(before, ".") && !strings.HasSuffix(before, ">") && !strings.HasSuffix(before, ":") {
 			p.Start, p.End, p.Alone = from+m[0], from+m[3]+len(arguments)+1, false
 			first := text[m[0]:m[2]] + path + arguments + ")"
 			p.Replace = "(" + first + " ? " + first + " : " + f.text[p.Start:p.End] + ")"
@@ -722,7 +734,8 @@ func (p Place) Substitute(text string, places []Place) string {
 	// where it is found and is not; they become fewer with each byte that is added to it.
 	alike := map[int]bool{p.Start: true}
 	for _, q := range places {
-		if (q.Replace == p.Replace || q.Kind == Program && p.Kind == Program && q.Library == p.Library) && q.End-q.Start == to-from {
+		if (q.Replace == p.Replace || q.Kind == Program && p.Kind == Program && q.Library == p.Library) &&
+			q.End-q.Start == to-from {
 			alike[q.Start] = true
 		}
 	}
@@ -764,5 +777,6 @@ func (p Place) Substitute(text string, places []Place) string {
 		}
 	}
 	old := text[from:to]
-	return "--replace-fail " + remedy.InNix(old, "") + " " + remedy.InNix(text[from:p.Start]+strings.ReplaceAll(p.Replace, mark, link)+text[p.End:to], inNix)
+	return "--replace-fail " + remedy.InNix(old, "") + " " + remedy.InNix(text[from:p.Start]+
+		strings.ReplaceAll(p.Replace, mark, link)+text[p.End:to], inNix)
 }

@@ -19,7 +19,8 @@ type Open struct {
 	Sure bool
 }
 
-// Opens returns what a script of Python's opens, in its order, where the name stands in the call itself; what is computed is not known.
+// Opens returns what a script of Python's opens, in its order, where the name stands in the call itself; what is
+// computed is not known.
 func Opens(text string) (all []Open) {
 	f := &finder{text: text, lang: Python, tokens: tokens(text, Python), loaders: map[string]bool{}}
 	f.aliases()
@@ -31,7 +32,8 @@ func Opens(text string) (all []Open) {
 			continue
 		}
 		at := f.tokens[statement].start
-		sure := (at == 0 || text[at-1] == '\n') && !f.is(statement, "if", "elif", "else", "try", "except", "finally", "for", "while", "with", "def", "class")
+		sure := (at == 0 || text[at-1] == '\n') && !f.is(statement, "if", "elif", "else", "try", "except", "finally", "for",
+			"while", "with", "def", "class")
 		switch {
 		case f.is(i, "import") && (first || f.is(i-1, ":")):
 			for j := i + 1; ; j++ {
@@ -59,7 +61,8 @@ func Opens(text string) (all []Open) {
 			all = append(all, o)
 		case f.loader(i) && !f.is(i, "Library", "load_library", "load_shared_library", "SoftLink") && i+3 < len(f.tokens):
 			name := f.tokens[i+2]
-			if name.kind == literal && !name.formatted && name.text != "" && f.is(i+3, ")", ",", "]") && !f.hasFlag(i+1, noLoad) {
+			if name.kind == literal && !name.formatted && name.text != "" && f.is(i+3, ")", ",", "]") &&
+				!f.hasFlag(i+1, noLoad) {
 				all = append(all, Open{Library: name.text, Global: f.hasFlag(i+1, "RTLD_GLOBAL"), Sure: sure})
 			}
 		}
@@ -81,10 +84,12 @@ func (f *finder) dotted(i int) (name string, next int) {
 	return b.String(), i
 }
 
-// SiteDirectories returns the directories of modules that a script of Python's names as strings, as the wrappers of nixpkgs add them.
+// SiteDirectories returns the directories of modules that a script of Python's names as strings, as the wrappers of
+// nixpkgs add them.
 func SiteDirectories(text string) (dirs []string) {
 	for _, t := range tokens(text, Python) {
-		if t.kind == literal && strings.HasPrefix(t.text, "/") && strings.HasSuffix(t.text, "/site-packages") && !slices.Contains(dirs, t.text) {
+		if t.kind == literal && strings.HasPrefix(t.text, "/") && strings.HasSuffix(t.text, "/site-packages") &&
+			!slices.Contains(dirs, t.text) {
 			dirs = append(dirs, t.text)
 		}
 	}

@@ -58,7 +58,8 @@ func (f *finder) byLine() {
 			start, stop := past+m[0], past+m[1]
 			name := code[start+1 : stop-1]
 			rest, past = code[stop:], stop
-			for _, as := range []string{name, name + ".so", "lib" + name + ".so"} { // the ending, Lua's prefix too, may be left out
+			// the ending, Lua's prefix too, may be left out
+			for _, as := range []string{name, name + ".so", "lib" + name + ".so"} {
 				if !f.known(as) {
 					continue
 				}

@@ -105,7 +105,8 @@ func (f *finder) required() int {
 		case f.is(i, "import", "export") && (i == 0 || f.tokens[i-1].kind == end || f.is(i-1, "}")) && !f.is(i+1, "(", "."):
 			module = true
 		case !f.is(i, "require") || f.is(i-1, "."):
-		case f.is(i+1, "=") && f.is(i-1, "const", "let", "var") && f.outermost(i-1) && (f.is(i+2, "createRequire") || f.is(i+3, ".") && f.is(i+4, "createRequire")):
+		case f.is(i+1, "=") && f.is(i-1, "const", "let", "var") && f.outermost(i-1) &&
+			(f.is(i+2, "createRequire") || f.is(i+3, ".") && f.is(i+4, "createRequire")):
 			declared = t.end
 		case f.is(i-1, "function") || !f.is(i+1, "(", "."):
 			return 0
@@ -130,7 +131,8 @@ func (f *finder) os(at int) string {
 // quoted returns the bounds of a literal with its quotes, and the letters before them.
 func (f *finder) quoted(t token) (start, end int) {
 	n := 1
-	if q := f.text[t.start-1 : t.start]; t.start >= 3 && f.text[t.start-3:t.start] == strings.Repeat(q, 3) && strings.HasPrefix(f.text[t.end:], strings.Repeat(q, 3)) {
+	if q := f.text[t.start-1 : t.start]; t.start >= 3 && f.text[t.start-3:t.start] == strings.Repeat(q, 3) &&
+		strings.HasPrefix(f.text[t.end:], strings.Repeat(q, 3)) {
 		n = 3
 	}
 	start, end = t.start-n, min(t.end+n, len(f.text))
@@ -147,7 +149,8 @@ func (f *finder) quoted(t token) (start, end int) {
 // The text that [finder.replace] puts before the old one.
 var (
 	existsElse = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^exists(?:Sync)?\([bBuUrR]?["'](?:/|` + mark + `)[^"']*["']\) (?:else|\? ["'][^"']*["'] :) $`)
+		return regexp.MustCompile(`^exists(?:Sync)?\([bBuUrR]?["'](?:/|` + mark +
+			`)[^"']*["']\) (?:else|\? ["'][^"']*["'] :) $`)
 	})
 	secondDlopen = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\? dlopen\([^)]*\) : $`) })
 )
@@ -202,7 +205,8 @@ func (f *finder) ldconfig(i, statement int) {
 	}
 	first, before := f.tokens[statement], f.tokens[statement-5:statement] // return [ X ] and the end
 	at, earlier := f.begins[statement], f.begins[statement-5]
-	if !at.first || before[0].text != "return" || before[1].text != "[" || before[3].text != "]" || earlier.column <= at.column || f.tokens[statement+1].text != "=" {
+	if !at.first || before[0].text != "return" || before[1].text != "[" || before[3].text != "]" ||
+		earlier.column <= at.column || f.tokens[statement+1].text != "=" {
 		return
 	}
 	if before[2].kind == literal && strings.HasPrefix(before[2].text, "/") {
@@ -212,12 +216,13 @@ func (f *finder) ldconfig(i, statement int) {
 	if name := f.namedBelow(i, f.in[statement]); name != "" && before[2].kind == identifier {
 		indent := f.text[first.start-int(at.column) : first.start]
 		p.Start, p.End = first.start, first.end
-		p.Replace = "if " + f.os(p.Start) + ".path.exists(\"" + f.path(name) + "\"):\n" + indent + "    return [\"" + mark + "\"]\n\n" + indent + first.text
+		p.Replace = "if " + f.os(p.Start) + ".path.exists(\"" + f.path(name) + "\"):\n" + indent + "    return [\"" + mark +
+			"\"]\n\n" + indent + first.text
 	}
 }
 
-// namedBelow returns the first library of the driver that is named in a function from the token at i on; "" where none is. What it
-// has looked at for an earlier token it remembers.
+// namedBelow returns the first library of the driver that is named in a function from the token at i on; "" where none
+// is. What it has looked at for an earlier token it remembers.
 func (f *finder) namedBelow(i int, function string) string {
 	j := i
 	if b := &f.below; b.from <= i && i <= b.to {

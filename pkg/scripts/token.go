@@ -21,7 +21,8 @@ const (
 	Ruby
 )
 
-// languages are told by the ending of a file's name, and where it has none by a part of the line that names the interpreter.
+// languages are told by the ending of a file's name, and where it has none by a part of the line that names the
+// interpreter.
 var languages = []struct {
 	Language
 	endings, interpreters []string
@@ -41,7 +42,8 @@ func LanguageOf(name string, head []byte) Language {
 	line, _, _ := strings.Cut(string(head[:min(len(head), 256)]), "\n")
 	for _, l := range languages {
 		if slices.ContainsFunc(l.endings, func(e string) bool { return strings.HasSuffix(name, e) }) ||
-			path.Ext(name) == "" && strings.HasPrefix(line, "#!") && slices.ContainsFunc(l.interpreters, func(i string) bool { return strings.Contains(line, i) }) {
+			path.Ext(name) == "" && strings.HasPrefix(line, "#!") && slices.ContainsFunc(l.interpreters,
+				func(i string) bool { return strings.Contains(line, i) }) {
 			return l.Language
 		}
 	}
@@ -100,7 +102,8 @@ func tokens(text string, lang Language) []token {
 		case c == '"' || c == '\'' || c == '`' && lang == JavaScript:
 			from, to, next := quoted(text, i, lang)
 			t := token{literal, text[from:to], from, to, depth, c == '`' && strings.Contains(text[from:to], "${")}
-			if n := len(out); lang == Python && n > 0 && out[n-1].kind == identifier && out[n-1].end == i && isPrefix(out[n-1].text) {
+			if n := len(out); lang == Python && n > 0 && out[n-1].kind == identifier && out[n-1].end == i &&
+				isPrefix(out[n-1].text) {
 				t.formatted = strings.ContainsAny(out[n-1].text, "fF")
 				out = out[:n-1]
 			}
@@ -150,7 +153,8 @@ func continues(out []token) bool {
 		return true
 	}
 	t := out[len(out)-1]
-	return t.kind == symbol && t.text != ")" && t.text != "]" && t.text != "}" || t.depth > 0 && t.text != ")" && t.text != "]"
+	return t.kind == symbol && t.text != ")" && t.text != "]" && t.text != "}" ||
+		t.depth > 0 && t.text != ")" && t.text != "]"
 }
 
 func lineEnd(text string, i int) int {

@@ -29,9 +29,9 @@ type Surroundings struct {
 	IsDir    func(file string) (dir, there bool)
 }
 
-// Wrapped reads a shell script that starts a program in its own place, as makeWrapper of nixpkgs writes it, and people do;
-// it has no Program where the text is none. What is computed is followed as far as it is known: the script's own directory,
-// tests whether a variable is set or a file there.
+// Wrapped reads a shell script that starts a program in its own place, as makeWrapper of nixpkgs writes it, and people
+// do; it has no Program where the text is none. What is computed is followed as far as it is known: the script's own
+// directory, tests whether a variable is set or a file there.
 func Wrapped(text []byte, at Surroundings) Wrapper {
 	program, byEnv := Interpreter(text[:min(len(text), 256)])
 	if byEnv != "" {
@@ -50,9 +50,9 @@ func Wrapped(text []byte, at Surroundings) Wrapper {
 // MaxCompiled is the size of the largest file that may be a compiled wrapper, in bytes.
 const MaxCompiled = 1 << 20
 
-// Compiled reads what a compiled wrapper does, of its contents; it has no Program for any other file. makeBinaryWrapper of
-// nixpkgs puts the command that has made it into its read-only data; set_env_prefix and set_env_suffix of the program that
-// it writes join values with the separator where there is one already.
+// Compiled reads what a compiled wrapper does, of its contents; it has no Program for any other file. makeBinaryWrapper
+// of nixpkgs puts the command that has made it into its read-only data; set_env_prefix and set_env_suffix of the
+// program that it writes join values with the separator where there is one already.
 func Compiled(data []byte, at Surroundings) Wrapper {
 	_, rest, _ := bytes.Cut(data, []byte("\nmakeCWrapper "))
 	rest, _, _ = bytes.Cut(rest, []byte{0})
@@ -67,7 +67,8 @@ func Compiled(data []byte, at Surroundings) Wrapper {
 	}
 	sh := &shell{Surroundings: at, text: text, vars: map[string]variable{}}
 	words, _ := sh.command()
-	if len(words) == 0 || !strings.HasPrefix(words[0].text, "/") || len(words) == 1 && !strings.HasPrefix(sh.text[sh.at:], "\n") && sh.at < len(sh.text) {
+	if len(words) == 0 || !strings.HasPrefix(words[0].text, "/") ||
+		len(words) == 1 && !strings.HasPrefix(sh.text[sh.at:], "\n") && sh.at < len(sh.text) {
 		return Wrapper{}
 	}
 	sh.program, sh.sure = words[0].text, true
@@ -164,10 +165,15 @@ func (sh *shell) wrapper() Wrapper {
 		}
 		if strings.Contains(v.text, unknown) {
 			w.Unsure = append(w.Unsure, name)
-			known := strings.FieldsFunc(v.text, func(r rune) bool { return r == ':' || r == ';' || r == ' ' && name == "LD_PRELOAD" })
+			known := strings.FieldsFunc(v.text, func(r rune) bool {
+				return r == ':' || r == ';' ||
+					r == ' ' && name == "LD_PRELOAD"
+			})
 			v.text = strings.Join(slices.DeleteFunc(known, func(e string) bool { return strings.Contains(e, unknown) }), ":")
 		}
-		if at := sh.vars["PWD"].text; name == "LD_LIBRARY_PATH" && v.text != "" && strings.HasPrefix(at, "/") && !strings.Contains(at, unknown) { // which it has changed to
+		// which it has changed to
+		if at := sh.vars["PWD"].text; name == "LD_LIBRARY_PATH" && v.text != "" && strings.HasPrefix(at, "/") &&
+			!strings.Contains(at, unknown) {
 			dirs := strings.Split(strings.ReplaceAll(v.text, ";", ":"), ":")
 			for i, dir := range dirs {
 				if !strings.HasPrefix(dir, "/") && !strings.HasPrefix(dir, "$") {
@@ -595,7 +601,8 @@ func (sh *shell) test(words []word) int {
 	if command == "true" || command == "false" {
 		return is(command == "true")
 	}
-	if command != "[" && command != "[[" && command != "test" || slices.ContainsFunc(args, func(w word) bool { return strings.Contains(w.text, unknown) }) {
+	if command != "[" && command != "[[" && command != "test" ||
+		slices.ContainsFunc(args, func(w word) bool { return strings.Contains(w.text, unknown) }) {
 		return -1
 	}
 	if len(args) > 0 && args[0].text == "!" && !args[0].quoted {
@@ -691,14 +698,17 @@ func (sh *shell) simple(words []word, runs int) int {
 	return 1
 }
 
-// builtins are commands of the shell's own of which there are programs too, and that may be given the script's arguments.
-var builtins = []string{"[", "[[", "test", "echo", "printf", "kill", "pwd", "true", "false", "set", "eval", "source", ".", "shift", "type", "enable"}
+// builtins are commands of the shell's own of which there are programs too, and that may be given the script's
+// arguments.
+var builtins = []string{"[", "[[", "test", "echo", "printf", "kill", "pwd", "true", "false", "set", "eval", "source",
+	".", "shift", "type", "enable"}
 
-// starts takes the program that a command starts for that of the wrapper: in the wrapper's place, or as what a script does
-// at last with the arguments that it was given.
+// starts takes the program that a command starts for that of the wrapper: in the wrapper's place, or as what a script
+// does at last with the arguments that it was given.
 func (sh *shell) starts(words []word, exec bool, runs int) {
 	program := words[0].text
-	if program == "" || slices.Contains(builtins, program) || !exec && !slices.ContainsFunc(words[1:], func(w word) bool { return w.quoted && w.text == unknown }) {
+	if program == "" || slices.Contains(builtins, program) || !exec &&
+		!slices.ContainsFunc(words[1:], func(w word) bool { return w.quoted && w.text == unknown }) {
 		return
 	}
 	if !strings.Contains(program, "/") && sh.Find != nil {
@@ -710,7 +720,8 @@ func (sh *shell) starts(words []word, exec bool, runs int) {
 	if !strings.HasPrefix(program, "/") || strings.Contains(program, unknown) {
 		return
 	}
-	if loader := path.Base(program); sh.loader == "" && (strings.HasPrefix(loader, "ld-") || loader == "ld.so" || loader == "ld64.so.2") {
+	if loader := path.Base(program); sh.loader == "" && (strings.HasPrefix(loader, "ld-") || loader == "ld.so" ||
+		loader == "ld64.so.2") {
 		if rest := sh.byLoader(words[1:]); len(rest) > 0 {
 			sh.loader = path.Clean(program)
 			sh.starts(rest, true, runs)
@@ -720,7 +731,8 @@ func (sh *shell) starts(words []word, exec bool, runs int) {
 	sh.program, sh.sure = path.Clean(program), exec && runs == 1
 }
 
-// byLoader takes the loader's own arguments (elf/rtld.c) off those of a command, up to the program; it is empty where they start none.
+// byLoader takes the loader's own arguments (elf/rtld.c) off those of a command, up to the program; it is empty where
+// they start none.
 func (sh *shell) byLoader(args []word) []word {
 	for len(args) > 0 && strings.HasPrefix(args[0].text, "--") {
 		option, n := args[0].text, 2

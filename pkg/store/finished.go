@@ -15,7 +15,8 @@ type Stores struct {
 	known sync.Map        // string, the path of an object → bool, whether it is finished
 }
 
-// On returns the stores that are called as Nix's and Guix's are, and those in the directories that are named: "" is none.
+// On returns the stores that are called as Nix's and Guix's are, and those in the directories that are named: "" is
+// none.
 func On(named ...string) *Stores {
 	return &Stores{dirs: sync.OnceValue(func() (dirs []string) {
 		for _, dir := range append(named, "/nix/store", "/gnu/store") {
@@ -30,13 +31,13 @@ func On(named ...string) *Stores {
 	})}
 }
 
-// Finished returns the object of a store that a path, absolute and free of symbolic links, is in, if Nix has finished it, and
-// else "".
+// Finished returns the object of a store that a path, absolute and free of symbolic links, is in, if Nix has finished
+// it, and else "".
 //
 // Nix and Guix finish an object by giving all that is in it the time 1 and taking away the permission to write
-// (canonicalisePathMetaData in libstore/posix-fs-canonicalise.cc). The object itself is asked, and not the file: cp -a brings a
-// file's mode and time along into a package that is being built, and an edit changes them. What lies in .links are hard links
-// to files of finished objects.
+// (canonicalisePathMetaData in libstore/posix-fs-canonicalise.cc). The object itself is asked, and not the file: cp -a
+// brings a file's mode and time along into a package that is being built, and an edit changes them. What lies in .links
+// are hard links to files of finished objects.
 func (s *Stores) Finished(real string) (object string) {
 	if !looksStored(real) {
 		return "" // as most paths: no file system is asked
@@ -87,8 +88,10 @@ type FinishedError struct{ Object string }
 
 // Error says what to do instead.
 func (e *FinishedError) Error() string {
-	return fmt.Sprintf("is in a finished path of a Nix store (%s), which is not edited, for Nix would call it modified: change the package, or edit a copy. "+
-		"In a build that made its output by cp -a: chmod -R u+w first. --even-in-store edits it all the same", e.Object)
+	return fmt.Sprintf(
+		"is in a finished path of a Nix store (%s), which is not edited, for Nix would call it modified: change the "+
+			"package, or edit a copy. "+
+			"In a build that made its output by cp -a: chmod -R u+w first. --even-in-store edits it all the same", e.Object)
 }
 
 // Refuse returns why a file or directory is not to be edited, or nil; it is for [tree.Options].

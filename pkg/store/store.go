@@ -37,8 +37,8 @@ func In(directory, p string) string {
 	return directory + name
 }
 
-// Object returns what of a store a path is in: an object of a store wherever it is, or of the one in the directory that is
-// named; or "".
+// Object returns what of a store a path is in: an object of a store wherever it is, or of the one in the directory that
+// is named; or "".
 func Object(named, p string) string {
 	if object := Path(p); object != "" || named == "" {
 		return object

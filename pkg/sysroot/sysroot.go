@@ -28,8 +28,8 @@ type Root struct {
 	top *os.File // the directory itself, whatever Dir leads to by now; nil where it is opened by Dir each time
 }
 
-// Open returns the root that a directory is, which stays open. Symbolic links in its path are followed now, and not again:
-// who exchanges one of the path's names afterwards exchanges nothing for us.
+// Open returns the root that a directory is, which stays open. Symbolic links in its path are followed now, and not
+// again: who exchanges one of the path's names afterwards exchanges nothing for us.
 func Open(dir string) (Root, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -73,17 +73,18 @@ func (r Root) Steps(name string) ([]string, error) {
 }
 
 func (r Root) resolve(name string, step func(string)) (string, error) {
-	at, _, err := Follow(name, func(p string) (string, string) { return "", p }, func(p string) (mode uint32, target string, err error) {
-		if r.IsHost() {
-			mode, target, err = Lstat(p)
-		} else {
-			mode, target, err = r.lstat(p)
-		}
-		if err == nil {
-			step(p)
-		}
-		return mode, target, err
-	})
+	at, _, err := Follow(name, func(p string) (string, string) { return "", p },
+		func(p string) (mode uint32, target string, err error) {
+			if r.IsHost() {
+				mode, target, err = Lstat(p)
+			} else {
+				mode, target, err = r.lstat(p)
+			}
+			if err == nil {
+				step(p)
+			}
+			return mode, target, err
+		})
 	if err != nil {
 		return "", &fs.PathError{Op: "open", Path: name, Err: err}
 	}
@@ -112,7 +113,8 @@ func (r Root) lstat(at string) (mode uint32, target string, err error) {
 // above it. It returns where the path ends on this machine, and st_mode of that.
 // start says where an absolute path begins, on this machine, and what of it is left
 // then; lstat is [Lstat], or remembers its answers. Errors are syscall.Errno.
-func Follow(name string, start func(abs string) (host, rest string), lstat func(host string) (mode uint32, target string, err error)) (host string, mode uint32, err error) {
+func Follow(name string, start func(abs string) (host, rest string),
+	lstat func(host string) (mode uint32, target string, err error)) (host string, mode uint32, err error) {
 	if len(name) >= unix.PathMax {
 		return "", 0, syscall.ENAMETOOLONG
 	}
@@ -294,8 +296,8 @@ func (r Root) Lstat(at string) (fs.FileInfo, error) {
 	return info, r.inside("stat", at, err)
 }
 
-// Readlink returns what the link at a path leads to, whose directory's links are followed; the error is unix.EINVAL where it is no
-// link.
+// Readlink returns what the link at a path leads to, whose directory's links are followed; the error is unix.EINVAL
+// where it is no link.
 func (r Root) Readlink(name string) (string, error) {
 	dir, err := r.Resolve(path.Dir(name))
 	if err != nil {
@@ -341,14 +343,15 @@ func (r Root) ReadDir(name string) ([]fs.DirEntry, error) {
 	return entries, r.inside("open", name, err)
 }
 
-// ErrTooMany means that a pattern leads to more names than are looked at: by links in a loop each star finds more of the same.
+// ErrTooMany means that a pattern leads to more names than are looked at: by links in a loop each star finds more of
+// the same.
 var ErrTooMany = errors.New("more names than are looked at")
 
 // MostNames is how many names are looked at for the patterns of one purpose. A large system's /usr/lib has some 10,000.
 const MostNames = 1 << 16
 
-// Glob returns the paths that match a pattern of path.Match, sorted bytewise, as glob(3) does in the C locale: "*" and "?" do not
-// match a leading period. It looks at [MostNames]; past them the error is [ErrTooMany].
+// Glob returns the paths that match a pattern of path.Match, sorted bytewise, as glob(3) does in the C locale: "*" and
+// "?" do not match a leading period. It looks at [MostNames]; past them the error is [ErrTooMany].
 func (r Root) Glob(pattern string) ([]string, error) {
 	left := MostNames
 	return r.GlobWithin(pattern, &left)

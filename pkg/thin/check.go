@@ -141,8 +141,10 @@ const seenFlags = 0x130a011
 // mayGo returns an error where an entry of a container must not go, whatever the GPUs.
 func (c *comparer) mayGo(a *gpucode.Container, e *gpucode.Entry) error {
 	switch {
-	case c.options.Targets == nil, a.Section != ".nv_fatbin" && a.Section != "__nv_relfatbin" && a.Section != ".cask_resource",
-		e.Kind != gpucode.Cubin && e.Kind != gpucode.PTX, e.Flags&^uint64(seenFlags) != 0, e.Kind == gpucode.PTX && c.options.KeepPTX:
+	case c.options.Targets == nil, a.Section != ".nv_fatbin" && a.Section != "__nv_relfatbin" &&
+		a.Section != ".cask_resource",
+		e.Kind != gpucode.Cubin && e.Kind != gpucode.PTX, e.Flags&^uint64(seenFlags) != 0,
+		e.Kind == gpucode.PTX && c.options.KeepPTX:
 		return fmt.Errorf("%s (%v, flags %#x), which must stay, is gone", e.Name(), e.Kind, e.Flags)
 	}
 	return nil
@@ -152,7 +154,8 @@ func (c *comparer) mayGo(a *gpucode.Container, e *gpucode.Entry) error {
 func sameFor(a, b *gpucode.Container, t gpucode.Target) error {
 	was, old := a.On(t.Capability, gpucode.Version{})
 	is, now := b.On(t.Capability, gpucode.Version{})
-	if was != is || (old == nil) != (now == nil) || old != nil && (old.Kind != now.Kind || old.Arch != now.Arch || old.Version != now.Version || old.Unpacked != now.Unpacked) {
+	if was != is || (old == nil) != (now == nil) || old != nil &&
+		(old.Kind != now.Kind || old.Arch != now.Arch || old.Version != now.Version || old.Unpacked != now.Unpacked) {
 		return fmt.Errorf("a GPU of %v takes other code than before", t.Capability)
 	}
 	covered := false // by a cubin of which all is known
@@ -214,7 +217,8 @@ func (c *comparer) sameOptions(from, to, n uint64) error {
 	}
 	const digits = "0123456789abcdfghijklmnpqrsvwxyz" // Nix's base 32
 	for i := 0; i < len(a); i++ {
-		isHash := bytes.HasSuffix(a[:i], []byte("/store/")) && len(a) > i+32 && a[i+32] == '-' && len(bytes.Trim(a[i:i+32], digits)) == 0
+		isHash := bytes.HasSuffix(a[:i], []byte("/store/")) && len(a) > i+32 && a[i+32] == '-' &&
+			len(bytes.Trim(a[i:i+32], digits)) == 0
 		if isHash {
 			if len(bytes.Trim(b[i:i+32], "e")) > 0 {
 				return fmt.Errorf("the hash at %#x is still there", to+uint64(i))

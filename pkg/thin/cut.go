@@ -14,9 +14,9 @@ import (
 )
 
 // maxHeaders returns the bound of program headers of a file that is cut: 300 are no trouble for glibc, strip, objcopy,
-// llvm-strip, eu-strip, patchelf 0.19 and gdb (1,000 would make CUDA 11.8's cuBLASLt 9 MB shorter, of 261). Of a program
-// many kernels read no more than a page of them (fs/binfmt_elf.c, load_elf_phdrs, ELF_MIN_ALIGN): with the ELF header, 72
-// fill it. Four are left for later edits.
+// llvm-strip, eu-strip, patchelf 0.19 and gdb (1,000 would make CUDA 11.8's cuBLASLt 9 MB shorter, of 261). Of a
+// program many kernels read no more than a page of them (fs/binfmt_elf.c, load_elf_phdrs, ELF_MIN_ALIGN): with the ELF
+// header, 72 fill it. Four are left for later edits.
 func maxHeaders(im *elfimage.Image) int {
 	if im.SkipReason() == "" && im.Prog(elf.PT_INTERP) == nil {
 		return 300
@@ -81,7 +81,8 @@ func (p *Plan) Cut(r io.ReaderAt, size int64, f *gpucode.File) (*Cut, error) {
 		return nil, err
 	}
 	if !nothing && len(holes) > 0 {
-		return nil, fmt.Errorf("%w: %d bytes are appended to it, which somebody may look for at their place", ErrNoCut, uint64(size)-end)
+		return nil, fmt.Errorf("%w: %d bytes are appended to it, which somebody may look for at their place", ErrNoCut,
+			uint64(size)-end)
 	}
 	slices.SortFunc(holes, func(a, b hole) int { return cmp.Or(cmp.Compare(b.size, a.size), cmp.Compare(a.off, b.off)) })
 	c := &Cut{plan: p}

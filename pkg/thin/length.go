@@ -17,9 +17,9 @@ const (
 	Cutting               // of that too
 )
 
-// Bound says what outside of the file at r counts on the places in it, with a verb before and behind the file: a signature
-// over it, or a debug file, which is joined with it section by section. It is "" where nothing is known. debug returns the
-// path of the debug file of a build ID, "" for none.
+// Bound says what outside of the file at r counts on the places in it, with a verb before and behind the file: a
+// signature over it, or a debug file, which is joined with it section by section. It is "" where nothing is known.
+// debug returns the path of the debug file of a build ID, "" for none.
 func Bound(r io.ReaderAt, size int64, head []byte, debug func(buildID string) string) string {
 	im, err := elfimage.ParseSections(r, size, head)
 	if err != nil {

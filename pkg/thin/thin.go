@@ -139,7 +139,8 @@ func New(r io.ReaderAt, f *gpucode.File, o Options) (*Plan, error) {
 		if end, marked := marks[c.next(c.end)]; marked {
 			c.end = end
 		}
-		if at := c.next(c.Off + headerSize(c.Container) + size(c.keep)); gone > 0 && mark != nil && !p.Marked && at+uint64(len(mark)) <= c.end {
+		if at := c.next(c.Off + headerSize(c.Container) + size(c.keep)); gone > 0 && mark != nil && !p.Marked &&
+			at+uint64(len(mark)) <= c.end {
 			c.mark, p.Marked = mark, true
 		}
 		p.containers = append(p.containers, c)
@@ -167,8 +168,8 @@ func (p *Plan) keep(c *gpucode.Container) []gpucode.Entry {
 	return c.Entries
 }
 
-// isThinned reports whether containers in a section are thinned: those that nvcc makes, and those of which cuBLASLt, cuDNN
-// and cuSPARSELt have an index of their own, in which each has its GPUs.
+// isThinned reports whether containers in a section are thinned: those that nvcc makes, and those of which cuBLASLt,
+// cuDNN and cuSPARSELt have an index of their own, in which each has its GPUs.
 func isThinned(section string) bool {
 	return section == ".nv_fatbin" || section == "__nv_relfatbin" || section == ".cask_resource"
 }
@@ -196,11 +197,12 @@ func goes(c *gpucode.Container, e *gpucode.Entry, o *Options) bool {
 	case gpucode.Cubin:
 		return !e.Asked(o.Targets)
 	case gpucode.PTX:
-		return !o.KeepPTX && (!e.Asked(o.Targets) || !c.Relocatable && !slices.ContainsFunc(o.Targets, func(t gpucode.Target) bool {
-			return t.Virtual || !slices.ContainsFunc(c.Entries, func(o gpucode.Entry) bool {
-				return o.Kind == gpucode.Cubin && o.Flags&^uint64(knownFlags) == 0 && o.RunsOn(t.Capability)
-			})
-		}))
+		return !o.KeepPTX && (!e.Asked(o.Targets) || !c.Relocatable &&
+			!slices.ContainsFunc(o.Targets, func(t gpucode.Target) bool {
+				return t.Virtual || !slices.ContainsFunc(c.Entries, func(o gpucode.Entry) bool {
+					return o.Kind == gpucode.Cubin && o.Flags&^uint64(knownFlags) == 0 && o.RunsOn(t.Capability)
+				})
+			}))
 	}
 	return false
 }

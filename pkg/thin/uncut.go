@@ -36,10 +36,13 @@ func (c *Cut) Check(copied io.ReaderAt, size int64) error {
 	}
 	for i := range c.im.Sections {
 		s := &c.im.Sections[i]
-		cut := s.HasBytes() && slices.ContainsFunc(u.gaps, func(gap hole) bool { return s.Off < gap.end() && gap.off < s.Off+s.Size })
+		cut := s.HasBytes() && slices.ContainsFunc(u.gaps, func(gap hole) bool {
+			return s.Off < gap.end() && gap.off < s.Off+s.Size
+		})
 		for k := 0; cut && k < len(code.Containers); k++ {
 			if o := &code.Containers[k]; o.Damage != nil && o.Off >= s.Off && o.Off-s.Off < s.Size {
-				return fmt.Errorf("%w: what is cut may be of the container at %#x, which cannot be read to its end", ErrCheck, o.Off)
+				return fmt.Errorf("%w: what is cut may be of the container at %#x, which cannot be read to its end",
+					ErrCheck, o.Off)
 			}
 		}
 	}
@@ -123,7 +126,8 @@ func (u *uncut) progs() error {
 			last := q.Vaddr+q.Memsz == end
 			switch {
 			case first && q.Vaddr != at, !first && (q.Vaddr < at || at%size != 0 || q.Vaddr%size != 0),
-				q.Flags != p.Flags && (q.Flags != p.Flags&^elf.PF_X || u.code(&q)), q.Paddr-q.Vaddr != p.Paddr-p.Vaddr, q.Vaddr+q.Memsz > end,
+				q.Flags != p.Flags && (q.Flags != p.Flags&^elf.PF_X || u.code(&q)), q.Paddr-q.Vaddr != p.Paddr-p.Vaddr,
+				q.Vaddr+q.Memsz > end,
 				last && q.Memsz-q.Filesz != p.Memsz-p.Filesz, !last && q.Memsz != q.Filesz,
 				q.Align != p.Align && q.Align != size, q.Align > 1 && (q.Vaddr-q.Off)%q.Align != 0:
 				return fmt.Errorf("the segment at address %#x is not a part of what was there", q.Vaddr)
@@ -164,7 +168,8 @@ func (u *uncut) sections() error {
 			if !s.HasBytes() || gap.off < s.Off || gap.end() > s.Off+s.Size {
 				continue
 			}
-			if name := a.SectionName(i); len(added) == 0 || name != ".nv_fatbin" && name != "__nv_relfatbin" && name != ".cask_resource" {
+			if name := a.SectionName(i); len(added) == 0 || name != ".nv_fatbin" && name != "__nv_relfatbin" &&
+				name != ".cask_resource" {
 				return fmt.Errorf("section %d has bytes that nothing maps", i)
 			}
 			want := s
@@ -274,7 +279,8 @@ func (u *uncut) memory(b []byte, addr uint64) (int, error) {
 	return 0, fmt.Errorf("nothing is mapped at address %#x", addr)
 }
 
-// symbols reads symbols, from an offset of section i on: one that names a piece of a section of before names that section.
+// symbols reads symbols, from an offset of section i on: one that names a piece of a section of before names that
+// section.
 func (u *uncut) symbols(b []byte, i int, from uint64) error {
 	s, size := &u.after.Sections[i], u.after.SymSize()
 	first := from - from%size

@@ -37,7 +37,8 @@ func (s skipped) Is(target error) bool { return target == ErrSkipped }
 
 // Decide plans what becomes of the file of size bytes at r, which begins with head. debug returns the path of the debug
 // file of a build ID, "" for none. An error that is ErrSkipped says why there is nothing to do with such a file.
-func Decide(r io.ReaderAt, size int64, head []byte, o Options, length Length, debug func(buildID string) string) (*Work, error) {
+func Decide(r io.ReaderAt, size int64, head []byte, o Options, length Length,
+	debug func(buildID string) string) (*Work, error) {
 	if !gpucode.IsFile(head) {
 		return nil, skipped(gpucode.ErrNotCode.Error())
 	}
@@ -77,8 +78,8 @@ func Decide(r io.ReaderAt, size int64, head []byte, o Options, length Length, de
 	return w, nil
 }
 
-// finish lets the work begin where an edit that was interrupted would have ended, and returns how that begins. Of a file
-// that cannot be read, who reads its code says what is wrong.
+// finish lets the work begin where an edit that was interrupted would have ended, and returns how that begins. Of a
+// file that cannot be read, who reads its code says what is wrong.
 func (w *Work) finish(head []byte) ([]byte, error) {
 	im, err := elfimage.ParseHead(w.from, w.size, head)
 	if err != nil {
@@ -117,7 +118,8 @@ type Copy interface {
 	Truncate(size int64) error
 }
 
-// Write makes of to, which is empty or a copy of the file ([Work.Anew]), what was decided, and compares it with the file.
+// Write makes of to, which is empty or a copy of the file ([Work.Anew]), what was decided, and compares it with the
+// file.
 func (w *Work) Write(to Copy) error {
 	if w.Cut != nil {
 		if err := w.Cut.Apply(to); err != nil {

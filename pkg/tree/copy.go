@@ -149,7 +149,9 @@ func (f *File) fillCopy(out *os.File, fill func(*output) error) error {
 		return fmt.Errorf("giving the copy what the file has: %w", err)
 	}
 	now := unix.Timespec{Nsec: unix.UTIME_OMIT}
-	if err := unix.UtimesNanoAt(unix.AT_FDCWD, plainfile.ProcPath(fd), []unix.Timespec{f.stat.Atim, now}, 0); err != nil && err != unix.ENOENT { // without /proc
+	// without /proc
+	if err := unix.UtimesNanoAt(unix.AT_FDCWD, plainfile.ProcPath(fd), []unix.Timespec{f.stat.Atim, now}, 0); err != nil &&
+		err != unix.ENOENT {
 		return fmt.Errorf("giving the copy the file's access time: %w", err)
 	}
 	if err := out.Sync(); err != nil {

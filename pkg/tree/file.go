@@ -71,7 +71,9 @@ type reading struct {
 }
 
 // id tells files apart.
-func (c *contents) id() inode { return inode{uint64(c.stat.Dev), c.stat.Ino} } //nolint:unconvert // Dev is 32 bits wide on MIPS
+//
+//nolint:unconvert // Dev is 32 bits wide on MIPS
+func (c *contents) id() inode { return inode{uint64(c.stat.Dev), c.stat.Ino} }
 
 // noatime remembers that O_NOATIME was refused: only a file's owner and root may
 // use it (open(2)), and in a tree of another's files asking each time would cost
@@ -204,7 +206,8 @@ func (c *contents) remember(b []byte, off int64) {
 	c.reads = append(c.reads, reading{off, len(b), maphash.Bytes(seed, b)})
 }
 
-// asRead reports whether what was read of a racy file is still there. An error is one of reading: it says nothing of changes.
+// asRead reports whether what was read of a racy file is still there. An error is one of reading: it says nothing of
+// changes.
 func (c *contents) asRead() (bool, error) {
 	for _, r := range c.reads {
 		b := make([]byte, r.n)
@@ -243,11 +246,15 @@ type Writer interface {
 
 // Errors of Write that say what to do.
 var (
-	errBusy     = errors.New("is being executed (text file busy): stop the program, or give --copy, which edits a copy and renames it over the file")
+	errBusy = errors.New(
+		"is being executed (text file busy): stop the program, or give --copy, which edits a copy and renames it over the " +
+			"file")
 	errChanged  = errors.New("was changed by another process while it was read; nothing was written")
 	errReadOnly = errors.New("cannot be made writable")
 
-	errPrivileged = errors.New("has privileges (set-user-ID, set-group-ID or capabilities), others may write it, and it has other hard links, so that it is not edited in place; --copy edits a copy, and the other links keep the old file")
+	errPrivileged = errors.New(
+		"has privileges (set-user-ID, set-group-ID or capabilities), others may write it, and it has other hard links, so " +
+			"that it is not edited in place; --copy edits a copy, and the other links keep the old file")
 )
 
 // Write opens the file for writing and hands it to apply. The inode, owner, mode
@@ -368,7 +375,8 @@ func (f *File) lock(fd int) error {
 	return nil
 }
 
-// Lock takes the lock of an open file, and waits for who has it, as long as ctx is not cancelled; waiting is called before.
+// Lock takes the lock of an open file, and waits for who has it, as long as ctx is not cancelled; waiting is called
+// before.
 func Lock(ctx context.Context, fd int, waiting func()) error {
 	for wait := time.Millisecond; !tryLock(fd); wait = min(2*wait, 100*time.Millisecond) {
 		if wait == time.Millisecond {
@@ -472,7 +480,8 @@ func (f *File) restore(fd int, mode uint32, caps []byte) error {
 		}
 		var now unix.Stat_t // chmod(2): who is not in the file's group gets no error, and no bit
 		if unix.Fstat(fd, &now) == nil && mode&unix.S_ISGID != 0 && now.Mode&unix.S_ISGID == 0 {
-			errs = append(errs, errors.New("the file was edited, but its set-group-ID bit is lost, for only its group and root can set it"))
+			errs = append(errs,
+				errors.New("the file was edited, but its set-group-ID bit is lost, for only its group and root can set it"))
 		}
 	}
 	if caps != nil {

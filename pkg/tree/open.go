@@ -81,8 +81,8 @@ func (f *File) CopyTo(to *os.File) error {
 	return f.copyData(to)
 }
 
-// Unreadable reports whether the file may not be read by who walks. A directory that cannot be read is a failure of the walk, not a file
-// like that.
+// Unreadable reports whether the file may not be read by who walks. A directory that cannot be read is a failure of the
+// walk, not a file like that.
 func (f *File) Unreadable() bool {
 	if f.Err == nil || !errors.Is(f.Err, fs.ErrPermission) {
 		return false

@@ -21,9 +21,10 @@ type Root struct {
 	follow bool   // it may be a symbolic link
 	refuse Refuse // nil: nothing is refused
 
-	mu   sync.Mutex
-	dir  *dir   // nil until it is opened
-	real string // the absolute path of the directory, free of links, where some of what is below it may be refused; else ""
+	mu  sync.Mutex
+	dir *dir // nil until it is opened
+	// the absolute path of the directory, free of links, where some of what is below it may be refused; else ""
+	real string
 }
 
 // newRoot returns the root that an argument is. Nothing is opened yet.
@@ -150,8 +151,8 @@ func (r *Root) ask(fd int, path string) error {
 	return err
 }
 
-// Real returns the absolute path, free of symbolic links, of what is open at a descriptor. Where there is no /proc, it is what
-// path leads to by now.
+// Real returns the absolute path, free of symbolic links, of what is open at a descriptor. Where there is no /proc, it
+// is what path leads to by now.
 func Real(fd int, path string) (string, error) {
 	if real, err := os.Readlink(plainfile.ProcPath(fd)); err == nil {
 		return real, nil

@@ -39,12 +39,14 @@ type Options struct {
 	// Link is called, from several goroutines, for every symbolic link below an
 	// argument, with the directory's path and the link's name. Nil: links are passed over.
 	Link func(dir, name string)
-	// Refuse, where it is not nil, is asked for each argument. What is refused is not walked, but visited with [File.Err] set.
+	// Refuse, where it is not nil, is asked for each argument. What is refused is not walked, but visited with [File.Err]
+	// set.
 	Refuse Refuse
 }
 
-// Refuse returns why the file or directory that an absolute path, free of symbolic links, names is not to be edited. among says
-// that it is to be asked of each directory and file below that directory too. It is called from several goroutines.
+// Refuse returns why the file or directory that an absolute path, free of symbolic links, names is not to be edited.
+// among says that it is to be asked of each directory and file below that directory too. It is called from several
+// goroutines.
 type Refuse func(real string, dir bool) (err error, among bool)
 
 // ErrSymlink is the error for an argument of an editor that is a symbolic link.
@@ -59,7 +61,8 @@ type Stopped struct {
 }
 
 func (e *Stopped) Error() string {
-	return fmt.Sprintf("stopped (%v) after %d files, all of them complete; the others were not touched", e.Cause, e.Visited)
+	return fmt.Sprintf("stopped (%v) after %d files, all of them complete; the others were not touched",
+		e.Cause, e.Visited)
 }
 
 func (e *Stopped) Unwrap() error { return e.Cause }
@@ -74,7 +77,8 @@ func (e *Stopped) Unwrap() error { return e.Cause }
 // the others have [File.SameAs] set.
 //
 // When ctx is cancelled, files in work are finished and Walk returns a *Stopped.
-func Walk[R any](ctx context.Context, paths []string, o Options, visit func(*File) (r R, keep bool), emit func(R)) error {
+func Walk[R any](ctx context.Context, paths []string, o Options, visit func(*File) (r R, keep bool),
+	emit func(R)) error {
 	w := newWalker(ctx, o, func(f *File) (any, bool) { return visit(f) })
 	root := newNode()
 	w.arguments(root, paths, o.FollowArguments)
@@ -93,7 +97,8 @@ func WalkRoot[R any](ctx context.Context, r *Root, o Options, visit func(*File) 
 // Files is [Walk] for files that are known, each another one's: no directory is read. One
 // that is by now not the file that was walked, or that a symbolic link leads to, is
 // visited with [File.Err] set.
-func Files[R any](ctx context.Context, targets []Target, o Options, visit func(*File) (r R, keep bool), emit func(R)) error {
+func Files[R any](ctx context.Context, targets []Target, o Options, visit func(*File) (r R, keep bool),
+	emit func(R)) error {
 	w := newWalker(ctx, o, func(f *File) (any, bool) { return visit(f) })
 	root := newNode()
 	var tasks []task
@@ -107,8 +112,8 @@ func Files[R any](ctx context.Context, targets []Target, o Options, visit func(*
 	return w.run(root, o, emitting(emit))
 }
 
-// emitting returns emit for results of any type: a walker for each type, which the methods of all that it holds come with,
-// would make the program larger by 120 kB.
+// emitting returns emit for results of any type: a walker for each type, which the methods of all that it holds come
+// with, would make the program larger by 120 kB.
 func emitting[R any](emit func(R)) func(any) {
 	return func(result any) {
 		r, _ := result.(R) // nil where R is an interface
@@ -627,7 +632,8 @@ func (t *dirTask) run(buf *buffers) {
 		if len(names) > 0 {
 			n := newNode()
 			t.node.items = append(t.node.items, item{sub: n})
-			files = append(files, &filesTask{w: t.w, root: t.root, dir: d.retain(), prefix: prefix, names: names, real: t.real, node: n})
+			files = append(files, &filesTask{w: t.w, root: t.root, dir: d.retain(), prefix: prefix, names: names,
+				real: t.real, node: n})
 			names = nil
 		}
 	}

@@ -112,7 +112,8 @@ func (c *command) median() time.Duration {
 }
 
 func (c *command) String() string {
-	return fmt.Sprintf("%-34s %9.2f ms   (%.2f to %.2f)   %6.1f MiB", c.name, ms(c.median()), ms(slices.Min(c.times)), ms(slices.Max(c.times)), float64(c.peak)/1024)
+	return fmt.Sprintf("%-34s %9.2f ms   (%.2f to %.2f)   %6.1f MiB", c.name, ms(c.median()), ms(slices.Min(c.times)),
+		ms(slices.Max(c.times)), float64(c.peak)/1024)
 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
@@ -189,7 +190,8 @@ func bench() error {
 		return err
 	}
 	load, _ := os.ReadFile("/proc/loadavg")
-	fmt.Printf("median of %d runs (min to max), peak memory; %s; load average before: %s", *runs, strings.TrimSpace(string(version)), load)
+	fmt.Printf("median of %d runs (min to max), peak memory; %s; load average before: %s", *runs,
+		strings.TrimSpace(string(version)), load)
 
 	library, err := smallLibrary(work)
 	if err != nil {
@@ -259,8 +261,10 @@ func small(work, library string) error {
 	if err != nil {
 		return err
 	}
-	theirs := &command{name: "find + patchelf", args: []string{"bash", "-c", loop, "bash", dir, *patchelf}, prepare: restore}
-	ours := &command{name: "autoAddDriverRunpath", args: []string{tool("autoAddDriverRunpath"), "-q", dir}, prepare: restore}
+	theirs := &command{name: "find + patchelf", args: []string{"bash", "-c", loop, "bash", dir, *patchelf},
+		prepare: restore}
+	ours := &command{name: "autoAddDriverRunpath", args: []string{tool("autoAddDriverRunpath"), "-q", dir},
+		prepare: restore}
 	if err := row("1,000 small ELF files, all edited", theirs, ours); err != nil {
 		return err
 	}
@@ -281,7 +285,8 @@ func small(work, library string) error {
 
 	one := &command{name: "one tool", args: []string{tool("autoAddDriverRunpath"), "-q", dir}, prepare: restore}
 	sum := &command{name: "stubReplace, then the two others", prepare: restore, args: []string{"bash", "-c",
-		`"$1/stubReplace" -q "$2" && "$1/autoAddDriverRunpath" -q "$2" && "$1/addCudaCompatRunpath" -q --compat /compat "$2"`, "bash", *tools, dir}}
+		`"$1/stubReplace" -q "$2" && "$1/autoAddDriverRunpath" -q "$2" && "$1/addCudaCompatRunpath" -q --compat /compat "$2"`,
+		"bash", *tools, dir}}
 	together := &command{name: "runpath normalize (all in one)", prepare: restore,
 		args: []string{tool("runpath"), "normalize", "-q", "--tool", "stubReplace",
 			"--tool", "autoAddDriverRunpath", "--tool", "addCudaCompatRunpath", "--compat", "/compat", dir}}
@@ -289,7 +294,8 @@ func small(work, library string) error {
 		return err
 	}
 	if len(one.times) > 0 {
-		fmt.Printf("  together / one = %.2f, sum / one = %.2f\n", float64(together.median())/float64(one.median()), float64(sum.median())/float64(one.median()))
+		fmt.Printf("  together / one = %.2f, sum / one = %.2f\n", float64(together.median())/float64(one.median()),
+			float64(sum.median())/float64(one.median()))
 	}
 
 	// As packages call patchelf: one process a file, with three changes.
@@ -298,8 +304,11 @@ func small(work, library string) error {
 		return err
 	}
 	each := func(name, program string) *command {
-		return &command{name: name, prepare: restore, args: []string{"bash", "-c", `for file in "$2"/*/*; do "$1" --set-soname libother.so.2 \
-  --set-rpath /nix/store/eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee-gcc-15/lib:/nix/store/dddddddddddddddddddddddddddddddd-cuda/lib --add-needed libnew.so.1 "$file"; done`, "bash", program, dir}}
+		return &command{name: name, prepare: restore, args: []string{"bash", "-c",
+			`for file in "$2"/*/*; do
+  "$1" --set-soname libother.so.2 --set-rpath "$3" --add-needed libnew.so.1 "$file"
+done`, "bash", program, dir,
+			"/nix/store/eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee-gcc-15/lib:/nix/store/dddddddddddddddddddddddddddddddd-cuda/lib"}}
 	}
 	theirs, ours = each("patchelf, a process each", *patchelf), each("ours by that name", named)
 	if err := row("one process a file, 1,000 files", theirs, ours); err != nil {
@@ -356,8 +365,10 @@ func largeFile(work, _ string) error {
 	}
 	file := filepath.Join(work, "large.copy")
 	restore := func() error { return output("", "cp", "--sparse=always", from, file) }
-	list := "/run/opengl-driver/lib:" + strings.Repeat("/nix/store/00000000000000000000000000000000-a-package-1.0/lib:", 20) + "$ORIGIN"
-	theirs := &command{name: "patchelf --set-rpath", args: []string{*patchelf, "--set-rpath", list, file}, prepare: restore}
+	list := "/run/opengl-driver/lib:" + strings.Repeat("/nix/store/00000000000000000000000000000000-a-package-1.0/lib:",
+		20) + "$ORIGIN"
+	theirs := &command{name: "patchelf --set-rpath", args: []string{*patchelf, "--set-rpath", list, file},
+		prepare: restore}
 	ours := &command{name: "runpath set", args: []string{tool("runpath"), "set", "-q", list, file}, prepare: restore}
 	if err := row(title, theirs, ours); err != nil {
 		return err
@@ -371,6 +382,7 @@ func largeFile(work, _ string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("  %d bytes, %d larger after ours; peak memory %.1f MiB, to reach: at most 32\n", before.Size(), after.Size()-before.Size(), float64(ours.peak)/1024)
+	fmt.Printf("  %d bytes, %d larger after ours; peak memory %.1f MiB, to reach: at most 32\n", before.Size(),
+		after.Size()-before.Size(), float64(ours.peak)/1024)
 	return os.Remove(file)
 }

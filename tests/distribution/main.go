@@ -124,7 +124,8 @@ func main() {
 	if left > 0 {
 		fmt.Printf("%d files were left when the time was over\n", left)
 	}
-	fmt.Printf("%d files edited, %d refused, in %s\n", passed+failed-refused, refused, time.Since(started).Round(time.Second))
+	fmt.Printf("%d files edited, %d refused, in %s\n", passed+failed-refused, refused,
+		time.Since(started).Round(time.Second))
 	for i, what := range []string{"one short entry more", fmt.Sprintf("%d bytes more", len(long))} {
 		if g := growth[i]; len(g) > 0 {
 			slices.Sort(g)
@@ -155,7 +156,8 @@ func find(roots []string) (paths []string) {
 			}
 			defer f.Close()
 			var magic [len(elf.ELFMAG)]byte
-			if _, err := io.ReadFull(f, magic[:]); err != nil || string(magic[:]) != elf.ELFMAG || syscall.Fstat(int(f.Fd()), &st) != nil {
+			if _, err := io.ReadFull(f, magic[:]); err != nil || string(magic[:]) != elf.ELFMAG ||
+				syscall.Fstat(int(f.Fd()), &st) != nil {
 				return nil
 			}
 			if id := [2]uint64{uint64(st.Dev), st.Ino}; !seen[id] {

@@ -35,7 +35,8 @@ func (c *comparison) sections() {
 			}
 			return v
 		}
-		if s.name != t.name || s.kind != t.kind || s.flags != t.flags || link(s.link) != t.link || s.align != t.align || s.entrySize != t.entrySize ||
+		if s.name != t.name || s.kind != t.kind || s.flags != t.flags || link(s.link) != t.link || s.align != t.align ||
+			s.entrySize != t.entrySize ||
 			s.info != t.info && !(s.flags&0x40 != 0 && link(s.info) == t.info) && !(s.kind == shtSymtab && len(c.gone) > 0) {
 			c.bad("sections", "%s: %+v became %+v", name, s, t)
 		}
@@ -44,7 +45,8 @@ func (c *comparison) sections() {
 		strAt, _ := a.strings()
 		isStrings := s.kind == shtStrtab && alloc && s.addr == strAt && strSize > 0
 		isNames := uint64(i) == a.head.shstrndx
-		if s.size != t.size && !isStrings && s.kind != shtDynamic && !(isNames && t.size > s.size) && !(s.kind == shtProgbits && c.isInterp(s)) &&
+		if s.size != t.size && !isStrings && s.kind != shtDynamic && !(isNames && t.size > s.size) &&
+			!(s.kind == shtProgbits && c.isInterp(s)) &&
 			!(s.kind == shtSymtab && len(c.gone) > 0) {
 			c.bad("sections", "%s: %d bytes became %d", name, s.size, t.size)
 			continue
@@ -84,7 +86,8 @@ func (c *comparison) sections() {
 			c.bad("sections", "%s: offset %#x is not what address %#x maps", name, t.off, t.addr)
 		}
 		switch {
-		case s.kind == shtDynamic, isStrings, s.kind == shtSymtab, s.kind == shtDynsym, c.isInterp(s) && c.want.Interpreter != nil:
+		case s.kind == shtDynamic, isStrings, s.kind == shtSymtab, s.kind == shtDynsym,
+			c.isInterp(s) && c.want.Interpreter != nil:
 			// By meaning, elsewhere.
 		case s.kind == shtVersym && len(c.want.Cleared) > 0, s.kind == shtVerneed:
 		case isNames:
@@ -110,7 +113,8 @@ func (c *comparison) sections() {
 		}
 	}
 	// The tables that the headers describe are those that .dynamic names.
-	for kind, tag := range map[uint32]uint64{shtDynsym: dtSymtab, shtHash: dtHash, shtGnuHash: dtGnuHash, shtVersym: dtVersym, shtVerneed: dtVerneed, shtVerdef: dtVerdef} {
+	for kind, tag := range map[uint32]uint64{shtDynsym: dtSymtab, shtHash: dtHash, shtGnuHash: dtGnuHash,
+		shtVersym: dtVersym, shtVerneed: dtVerneed, shtVerdef: dtVerdef} {
 		x, ok := a.one(tag)
 		y, ok2 := b.one(tag)
 		if !ok || !ok2 {
@@ -163,7 +167,8 @@ func (c *comparison) match() []int {
 		}
 		if s.name == cacheName && c.cacheGone() {
 			// Its header may stay, and name no note.
-			if next < len(b.sects) && (b.sects[next].kind == shtNull || b.sects[next].name == s.name || b.sects[next].addr == s.addr && b.sects[next].kind != shtNote) {
+			if next < len(b.sects) && (b.sects[next].kind == shtNull || b.sects[next].name == s.name ||
+				b.sects[next].addr == s.addr && b.sects[next].kind != shtNote) {
 				out[i] = -1
 				next++
 				continue
@@ -192,12 +197,14 @@ func (c *comparison) match() []int {
 				clear(content[part.lo-t.off : part.hi-t.off])
 			}
 		}
-		if t.name != cacheHole && t.flags&shfExec == 0 && ok && len(bytes.Trim(content, "\x00XZ")) == 0 { // patchelf fills holes with letters
+		// patchelf fills holes with letters
+		if t.name != cacheHole && t.flags&shfExec == 0 && ok && len(bytes.Trim(content, "\x00XZ")) == 0 {
 			holds := slices.ContainsFunc(b.loads(), func(p segment) bool { // so that a segment has a section whatever else goes
 				at := of(p.vaddr, p.memsz)
-				return p.off > 0 && (t.addr == at.lo || at.has(t.addr) && t.addr+t.size <= at.hi && !slices.ContainsFunc(b.sects, func(o section) bool {
-					return o.flags&shfAlloc != 0 && o.size > 0 && o.addr != t.addr && at.has(o.addr)
-				}))
+				return p.off > 0 && (t.addr == at.lo || at.has(t.addr) && t.addr+t.size <= at.hi &&
+					!slices.ContainsFunc(b.sects, func(o section) bool {
+						return o.flags&shfAlloc != 0 && o.size > 0 && o.addr != t.addr && at.has(o.addr)
+					}))
 			})
 			if holds && t.flags&^shfWrite == shfAlloc {
 				continue
@@ -273,7 +280,8 @@ func (c *comparison) memory() {
 			}
 			t := now[i]
 			end := min(s.hi, t.hi)
-			if s.flags != t.flags && !(s.flags|flagW == t.flags && slices.ContainsFunc(b.loads(), func(q segment) bool { return q.vaddr <= at && at < q.vaddr+q.memsz && c.holdsNewDynamic(q) })) {
+			if s.flags != t.flags && !(s.flags|flagW == t.flags && slices.ContainsFunc(b.loads(),
+				func(q segment) bool { return q.vaddr <= at && at < q.vaddr+q.memsz && c.holdsNewDynamic(q) })) {
 				c.bad("memory", "%v had flags %#x and has %#x", span{at, end}, s.flags, t.flags)
 			}
 			for at < end {
@@ -359,7 +367,8 @@ func (c *comparison) memory() {
 func (c *comparison) movedValues() (out []span) {
 	a, b := c.a, c.b
 	for i, s := range a.sects {
-		if s.kind != shtSymtab || s.flags&shfAlloc != 0 || len(c.gone) > 0 || i >= len(b.sects) || b.sects[i].off != s.off || b.sects[i].size != s.size {
+		if s.kind != shtSymtab || s.flags&shfAlloc != 0 || len(c.gone) > 0 || i >= len(b.sects) || b.sects[i].off != s.off ||
+			b.sects[i].size != s.size {
 			continue
 		}
 		old, ok := a.content(s)
@@ -398,8 +407,8 @@ func (c *comparison) owner(at uint64) string {
 	return "nothing tells what it is"
 }
 
-// padding reports whether bytes before the edit belonged to nothing: zeros, or the letters that patchelf fills with, in no
-// section; without section headers, a gap of a few zeros between what moved.
+// padding reports whether bytes before the edit belonged to nothing: zeros, or the letters that patchelf fills with, in
+// no section; without section headers, a gap of a few zeros between what moved.
 func (c *comparison) padding(s span) bool {
 	a := c.a
 	b, ok := a.memory(s.lo, s.hi-s.lo)
@@ -412,7 +421,8 @@ func (c *comparison) padding(s span) bool {
 		}
 	}
 	for _, p := range a.segs {
-		if p.kind != ptLoad && p.kind != ptNull && p.kind != ptRelro && p.kind != ptPhdr && p.memsz > 0 && p.kind != ptStack && of(p.vaddr, p.memsz).overlaps(s) && !a.abandoned(p) {
+		if p.kind != ptLoad && p.kind != ptNull && p.kind != ptRelro && p.kind != ptPhdr && p.memsz > 0 &&
+			p.kind != ptStack && of(p.vaddr, p.memsz).overlaps(s) && !a.abandoned(p) {
 			return false
 		}
 	}
@@ -422,8 +432,8 @@ func (c *comparison) padding(s span) bool {
 	return s.hi-s.lo < 64 && len(bytes.Trim(b, "\x00")) == 0
 }
 
-// abandoned reports whether a program header describes nothing but letters, and perhaps program headers: patchelf before
-// 0.15 moved .note.gnu.property, wrote over its place, and left its program header.
+// abandoned reports whether a program header describes nothing but letters, and perhaps program headers: patchelf
+// before 0.15 moved .note.gnu.property, wrote over its place, and left its program header.
 func (f *File) abandoned(p segment) bool {
 	if p.kind != ptProperty {
 		return false
@@ -519,7 +529,8 @@ func (c *comparison) symbols() {
 			}
 		}
 		match++
-		if j >= len(b.sects) || b.sects[j].kind != shtSymtab || int(s.link) >= len(a.sects) || int(b.sects[j].link) >= len(b.sects) {
+		if j >= len(b.sects) || b.sects[j].kind != shtSymtab || int(s.link) >= len(a.sects) ||
+			int(b.sects[j].link) >= len(b.sects) {
 			c.bad("symbols", "section %d, a symbol table, is none now", i)
 			continue
 		}
@@ -555,13 +566,15 @@ func (c *comparison) sameSymbols(table string, x, y []symbol) {
 		if s == t {
 			continue
 		}
-		if s.name != t.name || s.info != t.info || s.other != t.other || s.size != t.size || s.shndx != t.shndx && len(c.gone) == 0 {
+		if s.name != t.name || s.info != t.info || s.other != t.other || s.size != t.size ||
+			s.shndx != t.shndx && len(c.gone) == 0 {
 			c.bad("symbols", "%s: symbol %d %+v became %+v", table, i, s, t)
 			continue
 		}
 		if s.value != t.value {
 			by := t.value - s.value
-			moved := int(s.shndx) < len(a.sects) && int(t.shndx) < len(b.sects) && s.shndx != 0 && b.sects[t.shndx].addr-a.sects[s.shndx].addr == by
+			moved := int(s.shndx) < len(a.sects) && int(t.shndx) < len(b.sects) && s.shndx != 0 &&
+				b.sects[t.shndx].addr-a.sects[s.shndx].addr == by
 			isDynamic := s.name == "_DYNAMIC" && b.dynAt.lo-a.dynAt.lo == by
 			if !moved && !isDynamic {
 				c.bad("symbols", "%s: symbol %d %s was at %#x and is at %#x", table, i, s.name, s.value, t.value)
@@ -578,7 +591,8 @@ func (c *comparison) sameSymbols(table string, x, y []symbol) {
 	// What the sections' move asks of the symbols in them.
 	for i, t := range y {
 		s := x[i]
-		if s.shndx == 0 || int(s.shndx) >= len(a.sects) || int(t.shndx) >= len(b.sects) || s.info&0xf == 6 || len(c.gone) > 0 {
+		if s.shndx == 0 || int(s.shndx) >= len(a.sects) || int(t.shndx) >= len(b.sects) || s.info&0xf == 6 ||
+			len(c.gone) > 0 {
 			continue
 		}
 		old, now := a.sects[s.shndx], b.sects[t.shndx]
@@ -731,10 +745,12 @@ func (c *comparison) layout() {
 			if i == j || !pages(p).overlaps(pages(q)) {
 				continue
 			}
-			if o, ok := was[q.vaddr]; ok && known && pages(old).overlaps(pages(o)) && !of(p.vaddr, p.memsz).overlaps(of(q.vaddr, q.memsz)) {
+			if o, ok := was[q.vaddr]; ok && known && pages(old).overlaps(pages(o)) &&
+				!of(p.vaddr, p.memsz).overlaps(of(q.vaddr, q.memsz)) {
 				continue
 			}
-			c.bad("layout", "the segments at %v and %v share a page of %#x bytes", of(p.vaddr, p.memsz), of(q.vaddr, q.memsz), page)
+			c.bad("layout", "the segments at %v and %v share a page of %#x bytes", of(p.vaddr, p.memsz),
+				of(q.vaddr, q.memsz), page)
 		}
 	}
 	if !b.wide {
@@ -821,7 +837,8 @@ func (c *comparison) file() {
 		if len(old) == 0 {
 			continue
 		}
-		if s.hi > uint64(len(b.data)) || !bytes.Equal(bytes.TrimRight(old, "\x00"), b.data[s.lo:][:len(bytes.TrimRight(old, "\x00"))]) {
+		if s.hi > uint64(len(b.data)) || !bytes.Equal(bytes.TrimRight(old, "\x00"),
+			b.data[s.lo:][:len(bytes.TrimRight(old, "\x00"))]) {
 			if s.lo < end && len(bytes.Trim(old, "XZ\x00")) == 0 {
 				continue // what patchelf fills with
 			}
@@ -835,7 +852,8 @@ func (c *comparison) file() {
 	if len(b.data) < len(a.data) {
 		c.bad("size", "the file shrank from %d to %d bytes", len(a.data), len(b.data))
 	}
-	// What the edit is about, what moved, the section headers, those that are there while it is under way, appended data, and a page explain the growth.
+	// What the edit is about, what moved, the section headers, those that are there while it is under way, appended data,
+	// and a page explain the growth.
 	_, strs := b.strings()
 	most := 4096 + strs + 2*b.head.shnum*uint64(b.head.shentsize) + uint64(len(a.data)) - min(end, uint64(len(a.data)))
 	for _, p := range c.left {
@@ -865,7 +883,8 @@ func (c *comparison) file() {
 func (c *comparison) scrubbed() {
 	a, b := c.a, c.b
 	var texts []string
-	kept := strings.Join(append(append(b.names(dtRunpath), b.names(dtRpath)...), append(b.names(dtNeeded), b.names(dtSoname)...)...), "\x00")
+	kept := strings.Join(append(append(b.names(dtRunpath), b.names(dtRpath)...),
+		append(b.names(dtNeeded), b.names(dtSoname)...)...), "\x00")
 	at, size := a.strings()
 	table, ok := a.memory(at, size)
 	if ok && c.live != nil && c.exact { // else symbols that cannot be counted may share the bytes
@@ -899,7 +918,9 @@ func (c *comparison) scrubbed() {
 			c.bad("leftover", "%.100q is still in the file, at offset %#x", s, at)
 		}
 	}
-	gone := slices.DeleteFunc(slices.Clone(c.want.Gone), func(s string) bool { return len(s) < 8 || strings.Contains(kept, s) })
+	gone := slices.DeleteFunc(slices.Clone(c.want.Gone), func(s string) bool {
+		return len(s) < 8 || strings.Contains(kept, s)
+	})
 	for s, at := range find(b.data, gone) {
 		if !bytes.Contains(a.data, []byte(s)) {
 			c.bad("leftover", "%.100q is still in the file, at offset %#x", s, at)
@@ -907,7 +928,8 @@ func (c *comparison) scrubbed() {
 	}
 }
 
-// find returns those of the texts that are in data, and where first. It goes through data once for all that begin alike.
+// find returns those of the texts that are in data, and where first. It goes through data once for all that begin
+// alike.
 func find(data []byte, texts []string) map[string]int {
 	out := map[string]int{}
 	alike := map[string][]string{}

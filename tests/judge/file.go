@@ -101,7 +101,8 @@ const (
 
 	shtNull, shtProgbits, shtSymtab, shtStrtab, shtRela, shtHash, shtDynamic = 0, 1, 2, 3, 4, 5, 6
 	shtNote, shtNobits, shtRel, shtDynsym, shtRelr                           = 7, 8, 9, 11, 19
-	shtGnuHash, shtVerdef, shtVerneed, shtVersym                             = 0x6ffffff6, 0x6ffffffd, 0x6ffffffe, 0x6fffffff
+	shtGnuHash, shtVerdef, shtVerneed, shtVersym                             = 0x6ffffff6, 0x6ffffffd,
+		0x6ffffffe, 0x6fffffff
 
 	shfWrite, shfAlloc, shfExec, shfTLS = 1, 2, 4, 0x400
 

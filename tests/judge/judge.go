@@ -37,8 +37,8 @@ type Expect struct {
 	Cleared []string
 	// Debug says that a DT_DEBUG was asked for.
 	Debug bool
-	// Note is the description of .note.nixos.ldcache afterwards, "" for none. nil: the file has the one that it had, unless
-	// that contradicts what changes.
+	// Note is the description of .note.nixos.ldcache afterwards, "" for none. nil: the file has the one that it had,
+	// unless that contradicts what changes.
 	Note *string
 	// Gone are texts that must not be in the file afterwards, unless they were before.
 	Gone []string
@@ -152,7 +152,8 @@ func (c *comparison) header() {
 		}
 		x.osabi = y.osabi
 	}
-	x.phnum, x.shnum, x.shstrndx, x.rawPhnum, x.rawShnum, x.rawStrndx, x.shoff = y.phnum, y.shnum, y.shstrndx, y.rawPhnum, y.rawShnum, y.rawStrndx, y.shoff
+	x.phnum, x.shnum, x.shstrndx, x.rawPhnum, x.rawShnum, x.rawStrndx, x.shoff = y.phnum, y.shnum, y.shstrndx, y.rawPhnum,
+		y.rawShnum, y.rawStrndx, y.shoff
 	if x != y {
 		c.bad("ELF header", "%+v became %+v", c.a.head, c.b.head)
 	}
@@ -166,7 +167,8 @@ func (c *comparison) header() {
 }
 
 // tablePointers are the entries that hold the address of a table which may be elsewhere afterwards.
-var tablePointers = []uint64{dtStrtab, dtSymtab, dtHash, dtGnuHash, dtVersym, dtVerneed, dtVerdef, dtRela, dtRel, dtJmpRel, dtRelr, dtMipsOptions, dtMipsXhash}
+var tablePointers = []uint64{dtStrtab, dtSymtab, dtHash, dtGnuHash, dtVersym, dtVerneed, dtVerdef, dtRela, dtRel,
+	dtJmpRel, dtRelr, dtMipsOptions, dtMipsXhash}
 
 // dynamic compares the entries: all that were there are there, in their order, with the
 // same values, but for those that the edit is about and the addresses of tables, which
@@ -323,14 +325,16 @@ func (c *comparison) programHeaders() {
 	added := 0
 	for i, j := 0, 0; j < len(y) || i < len(x); {
 		switch {
-		case i < len(x) && j < len(y) && x[i].vaddr == y[j].vaddr && x[i].off == y[j].off && c.sameFlags(x[i], y[j]) && x[i].align == y[j].align:
+		case i < len(x) && j < len(y) && x[i].vaddr == y[j].vaddr && x[i].off == y[j].off && c.sameFlags(x[i], y[j]) &&
+			x[i].align == y[j].align:
 			if x[i].paddr != y[j].paddr {
 				c.bad("PT_LOAD", "segment at %#x: physical address %#x became %#x", x[i].vaddr, x[i].paddr, y[j].paddr)
 			}
 			if y[j].filesz < x[i].filesz || y[j].memsz < x[i].memsz {
 				c.bad("PT_LOAD", "segment at %#x has shrunk: %+v became %+v", x[i].vaddr, x[i], y[j])
 			}
-			if x[i].filesz < x[i].memsz && (y[j].filesz != x[i].filesz || y[j].memsz != x[i].memsz) || x[i].filesz == x[i].memsz && y[j].filesz != y[j].memsz {
+			if x[i].filesz < x[i].memsz && (y[j].filesz != x[i].filesz || y[j].memsz != x[i].memsz) ||
+				x[i].filesz == x[i].memsz && y[j].filesz != y[j].memsz {
 				c.bad("PT_LOAD", "segment at %#x: %+v became %+v", x[i].vaddr, x[i], y[j])
 			}
 			i, j = i+1, j+1
@@ -398,8 +402,8 @@ func (c *comparison) programHeaders() {
 	}
 }
 
-// aligned makes sure that the loader puts the image at an address as round as before: the largest p_align says which, and
-// data may need it.
+// aligned makes sure that the loader puts the image at an address as round as before: the largest p_align says which,
+// and data may need it.
 func (c *comparison) aligned() {
 	largest := func(f *File) (n uint64) {
 		for _, p := range f.loads() {
@@ -428,7 +432,8 @@ func (c *comparison) relocated(p, q segment) bool {
 	if c.a.head.machine == machineAMD64 || c.a.head.machine == machine386 {
 		page = 4 << 10
 	}
-	same := q.vaddr == p.vaddr && q.paddr == p.paddr && (q.align == p.align || q.align == page && p.align > page) && c.sameFlags(p, q)
+	same := q.vaddr == p.vaddr && q.paddr == p.paddr && (q.align == p.align || q.align == page && p.align > page) &&
+		c.sameFlags(p, q)
 	return same && q.off != p.off && q.off >= uint64(len(c.a.data)) && q.filesz == q.memsz && q.memsz >= p.memsz
 }
 
@@ -525,7 +530,8 @@ func (c *comparison) programHeader(kind uint32, p, q segment) {
 		}
 		return
 	}
-	name := map[uint32]string{ptDynamic: "PT_DYNAMIC", ptInterp: "PT_INTERP", ptNote: "PT_NOTE", ptProperty: "PT_GNU_PROPERTY"}[kind]
+	name := map[uint32]string{ptDynamic: "PT_DYNAMIC", ptInterp: "PT_INTERP", ptNote: "PT_NOTE",
+		ptProperty: "PT_GNU_PROPERTY"}[kind]
 	switch {
 	case kind == ptStack && c.want.ExecStack != nil:
 		c.stack(q)
@@ -542,7 +548,8 @@ func (c *comparison) programHeader(kind uint32, p, q segment) {
 		}
 		old, ok := c.a.rawAt(p)
 		now, ok2 := c.b.rawAt(q)
-		if !ok || !ok2 || !bytes.Equal(old, now) || p.flags != q.flags || p.filesz != q.filesz || p.memsz != q.memsz || p.align != q.align {
+		if !ok || !ok2 || !bytes.Equal(old, now) || p.flags != q.flags || p.filesz != q.filesz || p.memsz != q.memsz ||
+			p.align != q.align {
 			c.bad("program headers", "%s: %+v became %+v, or its content changed", name, p, q)
 		}
 	default:
@@ -550,7 +557,8 @@ func (c *comparison) programHeader(kind uint32, p, q segment) {
 		return
 	}
 	// The physical address follows the virtual one, or means nothing and stays.
-	if q.paddr-p.paddr != q.vaddr-p.vaddr && q.paddr != p.paddr || p.vaddr == q.vaddr && (p.paddr != q.paddr || p.off != q.off) || q.memsz != q.filesz && p.memsz == p.filesz {
+	if q.paddr-p.paddr != q.vaddr-p.vaddr && q.paddr != p.paddr ||
+		p.vaddr == q.vaddr && (p.paddr != q.paddr || p.off != q.off) || q.memsz != q.filesz && p.memsz == p.filesz {
 		c.bad("program headers", "%+v became %+v", p, q)
 	}
 	if p.align > 1 && p.vaddr%p.align == 0 && q.vaddr%p.align != 0 {
@@ -559,7 +567,8 @@ func (c *comparison) programHeader(kind uint32, p, q segment) {
 	if p.vaddr != q.vaddr || p.filesz != q.filesz {
 		c.left = append(c.left, part{of(p.vaddr, p.memsz), name})
 	}
-	if at := c.b.mapped(of(q.off, q.filesz)); q.filesz > 0 && (len(at) == 0 || !slices.Contains(at, of(q.vaddr, q.filesz))) {
+	if at := c.b.mapped(of(q.off, q.filesz)); q.filesz > 0 && (len(at) == 0 ||
+		!slices.Contains(at, of(q.vaddr, q.filesz))) {
 		c.bad("program headers", "%s at offset %#x is not at the address %#x", name, q.off, q.vaddr)
 	}
 	if kind == ptInterp {
@@ -735,8 +744,8 @@ func isBlank(n note) bool {
 	return n.owner == cacheOwner && n.kind == 0 && strings.Trim(n.desc, "\x00") == ""
 }
 
-// newNote judges the cache that is asked for, and returns the notes without it: the first of its kind is the one that counts,
-// and one is enough. It has a section of its own name where there are sections, at the place that PT_NOTE says.
+// newNote judges the cache that is asked for, and returns the notes without it: the first of its kind is the one that
+// counts, and one is enough. It has a section of its own name where there are sections, at the place that PT_NOTE says.
 func (c *comparison) newNote(y []note) []note {
 	i := slices.IndexFunc(y, isCache)
 	if i < 0 {
@@ -749,12 +758,14 @@ func (c *comparison) newNote(y []note) []note {
 	}
 	at := n.at.lo
 	for _, p := range c.b.ofKind(ptNote) {
-		if p.vaddr <= at && at < p.vaddr+p.filesz && !slices.Contains(c.b.mapped(of(p.off, p.filesz)), of(p.vaddr, p.filesz)) {
+		if p.vaddr <= at && at < p.vaddr+p.filesz && !slices.Contains(c.b.mapped(of(p.off, p.filesz)),
+			of(p.vaddr, p.filesz)) {
 			c.bad("resolution note", "PT_NOTE says address %#x, where no segment has it", p.vaddr)
 		}
 	}
 	s := slices.IndexFunc(c.b.sects, func(s section) bool { return s.name == cacheName && s.kind == shtNote })
-	if len(c.b.sects) > 0 && (s < 0 || c.b.sects[s].addr != at || c.b.sects[s].flags != shfAlloc || n.at.hi > at+c.b.sects[s].size || n.at.hi+4 <= at+c.b.sects[s].size) {
+	if len(c.b.sects) > 0 && (s < 0 || c.b.sects[s].addr != at || c.b.sects[s].flags != shfAlloc ||
+		n.at.hi > at+c.b.sects[s].size || n.at.hi+4 <= at+c.b.sects[s].size) {
 		c.bad("resolution note", "no section %s is at %v", cacheName, n.at)
 	}
 	return slices.Delete(y, i, i+1)
@@ -778,7 +789,10 @@ func (c *comparison) notes() {
 			c.bad("stale cache", "%s contradicts the file", cacheName)
 			y = slices.DeleteFunc(y, isCache)
 		}
-		if s := slices.IndexFunc(c.b.sects, func(s section) bool { return s.name == cacheName && s.kind == shtNote }); s >= 0 && !comes {
+		if s := slices.IndexFunc(c.b.sects, func(s section) bool {
+			return s.name == cacheName &&
+				s.kind == shtNote
+		}); s >= 0 && !comes {
 			c.bad("stale cache", "the section %s is still there", cacheName)
 		}
 		x, y = slices.DeleteFunc(x, isBlank), slices.DeleteFunc(y, isBlank)
@@ -794,7 +808,8 @@ func (c *comparison) notes() {
 		}
 		// Other owners' notes can hold distances from themselves to something else.
 		if x[i].at.lo != y[i].at.lo && x[i].owner != "GNU\x00" && x[i].owner != "FDO\x00" {
-			c.remark("moved note", "a note of %q moved from %#x to %#x", strings.TrimRight(x[i].owner, "\x00"), x[i].at.lo, y[i].at.lo)
+			c.remark("moved note", "a note of %q moved from %#x to %#x", strings.TrimRight(x[i].owner, "\x00"),
+				x[i].at.lo, y[i].at.lo)
 		}
 	}
 }

@@ -388,7 +388,8 @@ type version struct {
 
 // same compares what the loader looks at.
 func (v version) same(w version) bool {
-	return v.file == w.file && v.name == w.name && v.hash == w.hash && v.flags == w.flags && v.ndx == w.ndx && v.parents == w.parents
+	return v.file == w.file && v.name == w.name && v.hash == w.hash && v.flags == w.flags && v.ndx == w.ndx &&
+		v.parents == w.parents
 }
 
 // needed reads DT_VERNEED; it returns the extent of the records, too.

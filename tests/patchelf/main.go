@@ -154,7 +154,8 @@ func compare(work string, c call) (unexplained, reasons []string) {
 		unexplained = append(unexplained, fmt.Sprintf("%s: ours %s, patchelf's %s", what, ours, theirs))
 	}
 	if o.status != t.status {
-		differ("status", fmt.Sprintf("%d (%s)", o.status, strings.TrimSpace(o.stderr)), fmt.Sprintf("%d (%s)", t.status, strings.TrimSpace(t.stderr)))
+		differ("status", fmt.Sprintf("%d (%s)", o.status, strings.TrimSpace(o.stderr)),
+			fmt.Sprintf("%d (%s)", t.status, strings.TrimSpace(t.stderr)))
 	}
 	if o.stdout != t.stdout {
 		differ("stdout", fmt.Sprintf("%q", o.stdout), fmt.Sprintf("%q", t.stdout))
@@ -248,19 +249,27 @@ func randomArgs(r *rand.Rand, help string) []string {
 	pick := func(list ...string) string { return list[r.IntN(len(list))] }
 	libs := filepath.Join(*dir, "libs")
 	runPath := func() string {
-		return pick("", "/a", "/a:/b", "$ORIGIN/../lib", libs+"/own", "/a::/b:", libs+"/empty:"+libs+"/own", strings.Repeat("/a/long/directory/for/libraries:", 40)+"/end",
+		return pick("", "/a", "/a:/b", "$ORIGIN/../lib", libs+"/own", "/a::/b:", libs+"/empty:"+libs+"/own",
+			strings.Repeat("/a/long/directory/for/libraries:", 40)+"/end",
 			"@@"+libs+"/own:/from/a/file", "/nix/store/eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee-glibc/lib")
 	}
 	lib := func() string {
-		return pick("libdep.so", "libc.so.6", "libnew.so.1", "libother.so", "/an/absolute/libdep.so", "value", "dep.so", "libdep.so.2", "lib"+strings.Repeat("long", 60)+".so")
+		return pick("libdep.so", "libc.so.6", "libnew.so.1", "libother.so", "/an/absolute/libdep.so", "value", "dep.so",
+			"libdep.so.2", "lib"+strings.Repeat("long", 60)+".so")
 	}
 	options := [][]string{
-		{"--print-interpreter"}, {"--print-rpath"}, {"--print-soname"}, {"--print-needed"}, {"--print-execstack"}, {"--print-os-abi"},
-		{"--set-interpreter", pick("/lib/ld.so", "/lib64/ld-linux-x86-64.so.2", "/nix/store/"+strings.Repeat("e", 32)+"-glibc-2.40/lib/ld-linux-x86-64.so.2", strings.Repeat("/directory", 50)+"/ld.so", "", "@@/from/a/file")},
-		{"--set-rpath", runPath()}, {"--set-rpath", runPath()}, {"--set-rpath", runPath()}, {"--add-rpath", runPath()}, {"--add-rpath", runPath()},
-		{"--remove-rpath"}, {"--shrink-rpath"}, {"--shrink-rpath"}, {"--shrink-rpath", "--allowed-rpath-prefixes", pick(libs, "/nowhere", "", libs+"/own:/x")},
+		{"--print-interpreter"}, {"--print-rpath"}, {"--print-soname"}, {"--print-needed"}, {"--print-execstack"},
+		{"--print-os-abi"},
+		{"--set-interpreter", pick("/lib/ld.so", "/lib64/ld-linux-x86-64.so.2",
+			"/nix/store/"+strings.Repeat("e", 32)+"-glibc-2.40/lib/ld-linux-x86-64.so.2",
+			strings.Repeat("/directory", 50)+"/ld.so", "", "@@/from/a/file")},
+		{"--set-rpath", runPath()}, {"--set-rpath", runPath()}, {"--set-rpath", runPath()}, {"--add-rpath", runPath()},
+		{"--add-rpath", runPath()},
+		{"--remove-rpath"}, {"--shrink-rpath"}, {"--shrink-rpath"}, {
+			"--shrink-rpath", "--allowed-rpath-prefixes", pick(libs, "/nowhere", "", libs+"/own:/x")},
 		{"--force-rpath"}, {"--force-rpath", "--set-rpath", runPath()},
-		{"--add-needed", lib()}, {"--add-needed", lib()}, {"--remove-needed", lib()}, {"--replace-needed", lib(), lib()}, {"--replace-needed", "libdep.so", lib()}, {"--replace-needed", "libc.so.6", lib()},
+		{"--add-needed", lib()}, {"--add-needed", lib()}, {"--remove-needed", lib()}, {"--replace-needed", lib(), lib()},
+		{"--replace-needed", "libdep.so", lib()}, {"--replace-needed", "libc.so.6", lib()},
 		{"--set-soname", pick("libx.so.1", "libsum.so.1", "value", strings.Repeat("soname", 50), "s")},
 		{"--no-default-lib"}, {"--add-debug-tag"},
 		{"--clear-symbol-version", pick("value", "second", "printf", "nosuch", "__libc_start_main")},
@@ -273,7 +282,8 @@ func randomArgs(r *rand.Rand, help string) []string {
 	for n := 1 + r.IntN(*most); n > 0; {
 		option := options[r.IntN(len(options))]
 		// Most calls should do something: rare ones are rarer still, and what the yardstick lacks is left out.
-		if (option[0] == "--unknown" || option[0] == "--set-rpath=/x" || option[0] == "--page-size" || strings.HasSuffix(option[len(option)-1], "nonsense")) && r.IntN(8) > 0 {
+		if (option[0] == "--unknown" || option[0] == "--set-rpath=/x" || option[0] == "--page-size" ||
+			strings.HasSuffix(option[len(option)-1], "nonsense")) && r.IntN(8) > 0 {
 			continue
 		}
 		if name := option[0]; name != "--unknown" && name != "--set-rpath=/x" && !strings.Contains(help, "["+name) {

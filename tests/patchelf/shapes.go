@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// compareShapes makes each call of a file such as calls, one after the other by both programs on copies of their own, and
-// returns how many came out alike and how many did not.
+// compareShapes makes each call of a file such as calls, one after the other by both programs on copies of their own,
+// and returns how many came out alike and how many did not.
 func compareShapes(path, work string) (passed, failed int) {
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -21,14 +21,16 @@ import (
 func Command() *command.Command {
 	app := command.New("noRunpathAmbiguity", "PATH...", "check that run paths are not ambiguous", `
 A run path is ambiguous for a library where two or more of its directories hold different files of that name, for the
-file's machine: then the order of the entries alone decides which one is loaded. That is an error for a name that the file
-asks for (DT_NEEDED, a .note.dlopen note, a string literal in read-only data), else a warning. A stub directory, an empty entry,
-and the driver link before a compat directory are errors too.
+file's machine: then the order of the entries alone decides which one is loaded. That is an error for a name that the
+file asks for (DT_NEEDED, a .note.dlopen note, a string literal in read-only data), else a warning. A stub directory,
+an empty entry, and the driver link before a compat directory are errors too.
 
-The report names the file, the library, each candidate with its position, which one wins, and the fix. A library
-that both a compat directory and the driver link provide is not ambiguous when they stand in that order. Warnings alone do not make it fail.`+walk.ExitStatus, "noRunpathAmbiguity app\nnoRunpathAmbiguity --ignore 'libnpp*' app")
+The report names the file, the library, each candidate with its position, which one wins, and the fix. A library that
+both a compat directory and the driver link provide is not ambiguous when they stand in that order. Warnings alone do
+not make it fail.`+walk.ExitStatus, "noRunpathAmbiguity app\nnoRunpathAmbiguity --ignore 'libnpp*' app")
 	app.Common = []string{"ignore", "strict", "driver-link", "compat", "json", "verbose"}
-	app.Flags = append(append(append(app.Flags, findings.Ignore, flags.Strict, command.RootFlag, loading.ReadsNote, flags.Malformed, findings.InPackage), flags.Search...), flags.Tree...)
+	app.Flags = append(append(append(app.Flags, findings.Ignore, flags.Strict, command.RootFlag, loading.ReadsNote,
+		flags.Malformed, findings.InPackage), flags.Search...), flags.Tree...)
 	app.Action = func(c *command.Line) error {
 		s, err := walk.Start(c, findings.RootOr(c))
 		if err != nil {
@@ -39,7 +41,8 @@ that both a compat directory and the driver link provide is not ambiguous when t
 			return err
 		}
 		options.CompatVerdict = host.CompatJudge(c.String("root"), "")
-		l, err := loader.New(loader.Options{NoTries: true, Opened: true, Root: c.String("root"), ReadsNote: c.String("loader-reads-note")})
+		l, err := loader.New(loader.Options{NoTries: true, Opened: true, Root: c.String("root"),
+			ReadsNote: c.String("loader-reads-note")})
 		if err != nil {
 			return err
 		}
@@ -61,7 +64,8 @@ func checkAmbiguity(s *walk.Session, a *audit.Auditor, in func(string) string) e
 		Visit: func(f *tree.File) (*findings.Checked, bool) {
 			if f.Err == nil && !f.ELF() {
 				notELF.Add(1)
-				return findings.CheckedFile(audit.NewSkipped(in(f.Path), string(elfimage.NotELF))), s.JSON || s.Verbose || s.Named(f.Path)
+				return findings.CheckedFile(audit.NewSkipped(in(f.Path), string(elfimage.NotELF))),
+					s.JSON || s.Verbose || s.Named(f.Path)
 			}
 			r := findings.Unexamined(f, in)
 			if r == nil {

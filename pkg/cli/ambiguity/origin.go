@@ -14,8 +14,8 @@ import (
 	"cuda-runpath/pkg/store"
 )
 
-// origins tells by what of a build a directory came into a run path, as far as the variables of nixpkgs' setup.sh show it: what
-// the linker was given, and which input brings the package that the directory is in.
+// origins tells by what of a build a directory came into a run path, as far as the variables of nixpkgs' setup.sh show
+// it: what the linker was given, and which input brings the package that the directory is in.
 type origins struct {
 	flags  []linkFlag
 	inputs []input
@@ -27,8 +27,8 @@ type linkFlag struct{ directory, text, variable string }
 // input is a package that the build gets, and how: "in buildInputs", "propagated by a-1.0, which is in buildInputs".
 type input struct{ path, how string }
 
-// originsOf reads the environment of a build. Sources: nixpkgs' pkgs/stdenv/generic/setup.sh (the lists of inputs; propagation by
-// files in nix-support) and build-support/bintools-wrapper (NIX_LDFLAGS).
+// originsOf reads the environment of a build. Sources: nixpkgs' pkgs/stdenv/generic/setup.sh (the lists of inputs;
+// propagation by files in nix-support) and build-support/bintools-wrapper (NIX_LDFLAGS).
 func originsOf(env func(string) string) *origins {
 	o := &origins{}
 	for _, variable := range []string{"NIX_LDFLAGS", "NIX_CFLAGS_LINK"} {
@@ -38,7 +38,8 @@ func originsOf(env func(string) string) *origins {
 	if text, err := os.ReadFile(cmp.Or(env("NIX_ATTRS_JSON_FILE"), "/dev/null")); err == nil {
 		_ = json.Unmarshal(text, &structured) // what cannot be read is not said
 	}
-	for _, list := range []string{"buildInputs", "propagatedBuildInputs", "nativeBuildInputs", "propagatedNativeBuildInputs", "depsBuildBuild"} {
+	for _, list := range []string{"buildInputs", "propagatedBuildInputs", "nativeBuildInputs",
+		"propagatedNativeBuildInputs", "depsBuildBuild"} {
 		paths := strings.Fields(env(list))
 		_ = json.Unmarshal(structured[list], &paths)
 		for _, p := range paths {

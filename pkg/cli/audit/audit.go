@@ -43,14 +43,19 @@ runpath audit --sarif findings.sarif --baseline accepted app`,
 		Description: "A PATH is a file, a directory or a store path.",
 		Flags: append(append([]*command.Flag{
 			{Name: "closure", Usage: "the PATHs are in a Nix store: also examine all that they need (nix-store -qR)"},
-			{Kind: command.String, Name: "html", Usage: "write a page with a table of the findings and each file's libraries to `FILE`, - for stdout"},
-			{Kind: command.String, Name: "sarif", Usage: "write the findings as SARIF 2.1.0, for code scanning, to `FILE`, - for stdout"},
+			{Kind: command.String, Name: "html",
+				Usage: "write a page with a table of the findings and each file's libraries to `FILE`, - for stdout"},
+			{Kind: command.String, Name: "sarif",
+				Usage: "write the findings as SARIF 2.1.0, for code scanning, to `FILE`, - for stdout"},
 			{Kind: command.String, Name: "baseline", Usage: "the findings in `FILE` are accepted"},
 			{Name: "update-baseline", Usage: "write all findings to the --baseline file, which accepts them"},
-			{Kind: command.List, Name: "ignore-finding", Words: kinds, Usage: "leave findings of the kind `ID` out (repeatable)"},
+			{Kind: command.List, Name: "ignore-finding", Words: kinds,
+				Usage: "leave findings of the kind `ID` out (repeatable)"},
 			{Name: "list-findings", Usage: "list the kinds of findings, and examine nothing"},
-			{Kind: command.String, Name: "explain", Words: kinds, Usage: "say what the kind of finding `ID` is about, and examine nothing"},
-			findings.InPackage, command.RootFlag, findings.Ignore, flags.Strict, loading.AssumeDriver, loading.CPU, loading.ReadsNote, gpus.For,
+			{Kind: command.String, Name: "explain", Words: kinds,
+				Usage: "say what the kind of finding `ID` is about, and examine nothing"},
+			findings.InPackage, command.RootFlag, findings.Ignore, flags.Strict, loading.AssumeDriver, loading.CPU,
+			loading.ReadsNote, gpus.For,
 		}, flags.Search...), flags.Tree...),
 		Action: func(c *command.Line) error {
 			if c.Bool("list-findings") || c.IsSet("explain") {
@@ -83,7 +88,8 @@ func auditPaths(s *walk.Session, c *command.Line) error {
 		return err
 	}
 	options.CompatVerdict = host.CompatJudge(c.String("root"), c.String("assume-driver"))
-	out := auditOutput{closure: c.Bool("closure"), rooted: c.String("root") != "", sarif: c.String("sarif"), html: c.String("html"), baseline: c.String("baseline"), ignore: c.StringSlice("ignore-finding")}
+	out := auditOutput{closure: c.Bool("closure"), rooted: c.String("root") != "", sarif: c.String("sarif"),
+		html: c.String("html"), baseline: c.String("baseline"), ignore: c.StringSlice("ignore-finding")}
 	if out.accepted.Update = c.Bool("update-baseline"); out.accepted.Update && out.baseline == "" {
 		return command.Misuse("--update-baseline needs --baseline FILE")
 	}

@@ -55,7 +55,8 @@ type pageFinding struct {
 }
 
 func writePage(w io.Writer, found *audited) error {
-	d := pageData{Title: strings.Join(found.paths, " "), Made: time.Now().UTC().Format("2006-01-02 15:04 UTC"), Summary: &found.summary, Strings: []string{}, Files: []pageFile{}}
+	d := pageData{Title: strings.Join(found.paths, " "), Made: time.Now().UTC().Format("2006-01-02 15:04 UTC"),
+		Summary: &found.summary, Strings: []string{}, Files: []pageFile{}}
 	for _, r := range explain.Rules() {
 		d.Rules = append(d.Rules, pageRule{r.ID, r.Summary, r.Help})
 	}
@@ -73,7 +74,8 @@ func writePage(w io.Writer, found *audited) error {
 		if r.Outcome == audit.Skipped {
 			continue
 		}
-		f := pageFile{Path: r.Path, Tag: r.Tag, Entries: walk.EntriesOf(r.Entries), Reason: r.Reason, Findings: []pageFinding{}, Tree: [][6]int{}}
+		f := pageFile{Path: r.Path, Tag: r.Tag, Entries: walk.EntriesOf(r.Entries), Reason: r.Reason,
+			Findings: []pageFinding{}, Tree: [][6]int{}}
 		for _, finding := range r.Findings {
 			f.Findings = append(f.Findings, pageFinding{finding, finding.Words()})
 		}

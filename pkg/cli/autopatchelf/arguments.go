@@ -15,7 +15,8 @@ import (
 var argparseLists = []string{"paths", "libs", "runtime-dependencies", "append-rpaths", "ignore-missing"}
 
 // argparseSwitches are the options of nixpkgs' program that take no value.
-var argparseSwitches = []string{"no-recurse", "keep-libc", "preserve-origin", "relativize-rpath", "ignore-existing", "structured-logs"}
+var argparseSwitches = []string{"no-recurse", "keep-libc", "preserve-origin", "relativize-rpath", "ignore-existing",
+	"structured-logs"}
 
 // autoPatchelfArguments turns a command line of nixpkgs' auto-patchelf, told by its
 // --paths, into one in which each option takes one value and the paths stand at the

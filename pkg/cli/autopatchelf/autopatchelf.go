@@ -33,55 +33,84 @@ import (
 
 // Command returns the app that makes prebuilt files find their libraries.
 func Command() *command.Command {
-	app := command.New("autoPatchelf", "PATH...", "make prebuilt programs and libraries find the libraries that they need", `
-Every program below the PATHs gets the interpreter that is asked for, and every program and library the run path that makes
-the loader find the libraries it needs. A library is taken only if the loader
-would: for the file's machine, and with every symbol version that the file needs of it. Stubs are never taken. Before
-anything is written, the loader's rules are applied to each program, to see that it will load what was planned.
+	app := command.New("autoPatchelf", "PATH...",
+		"make prebuilt programs and libraries find the libraries that they need", `
+Every program below the PATHs gets the interpreter that is asked for, and every program and library the run path that
+makes the loader find the libraries it needs. A library is taken only if the loader would: for the file's machine, and
+with every symbol version that the file needs of it. Stubs are never taken. Before anything is written, the loader's
+rules are applied to each program, to see that it will load what was planned.
 
 On what another package manager installed (a .venv, node_modules, a conda prefix), as in
 
     autoPatchelf --libs /nix/store/...-gcc-lib/lib .venv
 
-what works stays: a file in which nothing is missing is not touched, and what the loader finds for it today stays. What is
-missing is looked for in the file's own package, then in --libs, then in the rest of the tree; programs keep their
-interpreters unless --interpreter is given, files for other machines are skipped, and a record beside the tree
-(PATH.autopatchelf.json) lets --undo take everything back, or what is below one of its directories. --undo exits with status 1
-for a PATH that does not exist or that no record mentions, so a typo shows in a script.
+what works stays: a file in which nothing is missing is not touched, and what the loader finds for it today stays.
+What is missing is looked for in the file's own package, then in --libs, then in the rest of the tree; programs keep
+their interpreters unless --interpreter is given, files for other machines are skipped, and a record beside the tree
+(PATH.autopatchelf.json) lets --undo take everything back, or what is below one of its directories. --undo exits with
+status 1 for a PATH that does not exist or that no record mentions, so a typo shows in a script.
 
 It also reads the command line of nixpkgs' auto-patchelf: with --paths, the options --paths, --libs,
 --runtime-dependencies, --append-rpaths and --ignore-missing take lists, up to the next option, and --extra-args takes
-the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths are replaced, and there is no record.`+walk.ExitStatus, "autoPatchelf --libs /nix/store/...-gcc-lib/lib .venv\nautoPatchelf --tool autoAddDriverRunpath app\nautoPatchelf --undo .venv")
+the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths are replaced, and there is no record.`+
+			walk.ExitStatus,
+		"autoPatchelf --libs /nix/store/...-gcc-lib/lib .venv\n"+
+			"autoPatchelf --tool autoAddDriverRunpath app\nautoPatchelf --undo .venv")
 	app.Common = []string{"libs", "interpreter", "ignore-missing", "tool", "undo", "dry-run"}
 	app.Flags = append(app.Flags,
-		&command.Flag{Kind: command.List, Name: "libs", Check: flags.SomeDirectory, Usage: "look for libraries in `DIR` (repeatable)"},
-		&command.Flag{Kind: command.List, Name: "interpreter", Usage: "use `LOADER` as the interpreter of programs for its machine (repeatable)", DefaultText: "with --paths, that of $NIX_BINTOOLS; otherwise none"},
-		&command.Flag{Kind: command.List, Name: "runtime-dependencies", Usage: "begin the run path of each program with `DIR` (repeatable)"},
+		&command.Flag{Kind: command.List, Name: "libs", Check: flags.SomeDirectory,
+			Usage: "look for libraries in `DIR` (repeatable)"},
+		&command.Flag{Kind: command.List, Name: "interpreter",
+			Usage:       "use `LOADER` as the interpreter of programs for its machine (repeatable)",
+			DefaultText: "with --paths, that of $NIX_BINTOOLS; otherwise none"},
+		&command.Flag{Kind: command.List, Name: "runtime-dependencies",
+			Usage: "begin the run path of each program with `DIR` (repeatable)"},
 		&command.Flag{Kind: command.List, Name: "append-rpaths", Usage: "end each run path with `ENTRY` (repeatable)"},
-		&command.Flag{Kind: command.List, Name: "ignore-missing", Usage: "libraries whose names match `PATTERN` may be missing (repeatable)"},
+		&command.Flag{Kind: command.List, Name: "ignore-missing",
+			Usage: "libraries whose names match `PATTERN` may be missing (repeatable)"},
 		&command.Flag{Name: "no-recurse", Usage: "leave out the directories in a PATH"},
 		&command.Flag{Name: "keep-libc", Usage: "allow the C library from --libs"},
 		&command.Flag{Name: "ignore-existing", Usage: "do not look for libraries in the PATHs themselves"},
-		&command.Flag{Name: "preserve-origin", Usage: "keep $ORIGIN entries; without --paths, keep every entry that exists", DefaultText: "true, with --paths false"},
-		&command.Flag{Name: "relativize-rpath", Aliases: []string{"relative-rpaths"}, Usage: "write directories below a PATH relative to $ORIGIN, so that it can be moved", DefaultText: "true, with --paths false"},
-		&command.Flag{Name: "dlopen", Usage: "also find the driver's and CUDA's libraries that a file names in read-only data; runtime dependencies are for libraries too"},
-		&command.Flag{Name: "opened", Usage: "append entries for CUDA toolkit libraries from --libs that a file names in its read-only data"},
+		&command.Flag{Name: "preserve-origin", Usage: "keep $ORIGIN entries; without --paths, keep every entry that exists",
+			DefaultText: "true, with --paths false"},
+		&command.Flag{Name: "relativize-rpath", Aliases: []string{"relative-rpaths"},
+			Usage:       "write directories below a PATH relative to $ORIGIN, so that it can be moved",
+			DefaultText: "true, with --paths false"},
+		&command.Flag{
+			Name: "dlopen",
+			Usage: "also find the driver's and CUDA's libraries that a file names in read-only data; runtime dependencies are " +
+				"for libraries too"},
+		&command.Flag{
+			Name:  "opened",
+			Usage: "append entries for CUDA toolkit libraries from --libs that a file names in its read-only data"},
 		&command.Flag{Name: "minimal", Usage: "leave out entries that nothing uses"},
-		&command.Flag{Kind: command.String, Name: "enforce-priority", Default: "suggested", Values: []string{"suggested", "recommended", "required"}, Usage: "libraries in .note.dlopen may be missing if below the priority `suggested|recommended|required`"},
+		&command.Flag{Kind: command.String, Name: "enforce-priority", Default: "suggested",
+			Values: []string{"suggested", "recommended", "required"},
+			Usage:  "libraries in .note.dlopen may be missing if below the priority `suggested|recommended|required`"},
 		&command.Flag{Name: "no-set-interpreter", Usage: "leave interpreters as they are"},
-		&command.Flag{Kind: command.List, Name: "hints", Usage: "`FILE` says which package has a library: lines \"SONAME ATTRIBUTE\", or nix-locate's output (repeatable)"},
+		&command.Flag{Kind: command.List, Name: "hints",
+			Usage: "`FILE` says which package has a library: lines \"SONAME ATTRIBUTE\", or nix-locate's output (repeatable)"},
 		&command.Flag{Name: "structured-logs", Usage: "print events to stdout as JSON lines, as nixpkgs' auto-patchelf does"},
-		&command.Flag{Kind: command.List, Name: "tool", Values: editing.ToolNames(), Usage: "do what `NAME` does in the same edit: " + editing.ToolList() + " (repeatable)"},
-		&command.Flag{Kind: command.List, Name: "temporary", Usage: "fail if a run path would name a directory below `DIR`, which is gone after the build (repeatable)"},
-		&command.Flag{Name: "expect-driver", Usage: "do not report the GPU driver's libraries as missing: something else adds the driver link"},
+		&command.Flag{Kind: command.List, Name: "tool", Values: editing.ToolNames(),
+			Usage: "do what `NAME` does in the same edit: " + editing.ToolList() + " (repeatable)"},
+		&command.Flag{Kind: command.List, Name: "temporary",
+			Usage: "fail if a run path would name a directory below `DIR`, which is gone after the build (repeatable)"},
+		&command.Flag{Name: "expect-driver",
+			Usage: "do not report the GPU driver's libraries as missing: something else adds the driver link"},
 		&command.Flag{Name: "undo", Usage: "give files below PATH the run paths and interpreters that they had before"},
-		&command.Flag{Name: "force", Usage: "with --undo, do so also with files that something else has changed since, and in a copy of the directory"},
+		&command.Flag{
+			Name:  "force",
+			Usage: "with --undo, do so also with files that something else has changed since, and in a copy of the directory"},
 		&command.Flag{Name: "no-record", Usage: "keep no record for --undo"},
-		&command.Flag{Name: "keep-links", Usage: "edit files in place even if they have hard links outside the PATHs, such as in a package manager's cache"},
+		&command.Flag{
+			Name:  "keep-links",
+			Usage: "edit files in place even if they have hard links outside the PATHs, such as in a package manager's cache"},
 		&command.Flag{Name: "in-build", Hidden: true},
-		&command.Flag{Kind: command.List, Name: "or-path", Hidden: true, Usage: "take `PATH`, if it is there, where no PATH is given (repeatable)"},
+		&command.Flag{Kind: command.List, Name: "or-path", Hidden: true,
+			Usage: "take `PATH`, if it is there, where no PATH is given (repeatable)"},
 		&command.Flag{Kind: command.List, Name: "extra-arg", Hidden: true},
-		&command.Flag{Kind: command.String, Name: "when", Default: "always", Values: []string{"always", "needed"}, Usage: "autoAddDriverRunpath: which files, `always|needed`"},
+		&command.Flag{Kind: command.String, Name: "when", Default: "always", Values: []string{"always", "needed"},
+			Usage: "autoAddDriverRunpath: which files, `always|needed`"},
 		flags.Stub, flags.Store, flags.DriverLink, flags.Compat,
 		flags.Position,
 		flags.ForceRPath, flags.ForceRunPath,
@@ -144,7 +173,8 @@ type autoPatchelf struct {
 }
 
 func newAutoPatchelf(c *command.Line, s *walk.Session) (*autoPatchelf, error) {
-	a := &autoPatchelf{Session: s, hints: &fixup.Hints{}, inBuild: c.Bool("in-build"), structured: c.Bool("structured-logs"), keepLinks: c.Bool("keep-links"), copied: c.Bool("copy")}
+	a := &autoPatchelf{Session: s, hints: &fixup.Hints{}, inBuild: c.Bool("in-build"),
+		structured: c.Bool("structured-logs"), keepLinks: c.Bool("keep-links"), copied: c.Bool("copy")}
 	a.record = !a.inBuild && !c.Bool("no-record") && !s.DryRun
 	if a.structured && s.JSON {
 		return nil, command.Misuse("--structured-logs and --json both print to stdout: give one of them")
@@ -225,7 +255,8 @@ func (a *autoPatchelf) extraArguments(args []string) error {
 			i++
 			a.Log.Infof("patchelf's %s changes nothing here: the file's own alignment is kept", arg)
 		default:
-			return command.Misusef("patchelf's %s is not understood here: run patchelf itself, or leave it out of patchelfFlags", arg)
+			return command.Misusef("patchelf's %s is not understood here: run patchelf itself, or leave it out of patchelfFlags",
+				arg)
 		}
 	}
 	return nil
@@ -289,7 +320,8 @@ func (a *autoPatchelf) readHints(name string) error {
 		return fmt.Errorf("--hints %s: %w", name, err)
 	}
 	if n := a.hints.Unread - before; n > 0 {
-		a.Log.Warnf("--hints %s: %s in no format that is known (\"SONAME ATTRIBUTE\", or what nix-locate prints): %s", name, walk.Count(n, "line is", "lines are"), command.Printable(a.hints.First))
+		a.Log.Warnf("--hints %s: %s in no format that is known (\"SONAME ATTRIBUTE\", or what nix-locate prints): %s", name,
+			walk.Count(n, "line is", "lines are"), command.Printable(a.hints.First))
 	}
 	return nil
 }
@@ -326,7 +358,8 @@ func (a *autoPatchelf) run() error {
 	}
 	if records != nil {
 		for _, file := range records.Replaced {
-			a.Log.WithField("path", file).Info("this was the record of another directory, which had the name before; it is replaced")
+			a.Log.WithField("path", file).Info(
+				"this was the record of another directory, which had the name before; it is replaced")
 		}
 	}
 	return a.report(index, resolver, plans, stopped)
@@ -363,7 +396,9 @@ func (a *autoPatchelf) tellOutside(links []string) {
 	if target, err := os.Readlink(first); err == nil {
 		first += " -> " + target
 	}
-	a.Log.Warnf("%s to libraries outside the tree, which are left as they are: %s. Links are not followed; if a package manager made them (uv with --link-mode symlink), let it make copies (--link-mode copy) and run this again",
+	a.Log.Warnf(
+		"%s to libraries outside the tree, which are left as they are: %s. Links are not followed; if a package manager "+
+			"made them (uv with --link-mode symlink), let it make copies (--link-mode copy) and run this again",
 		walk.Count(len(links), "symbolic link leads", "symbolic links lead"), command.Printable(first))
 }
 
@@ -394,8 +429,11 @@ func (a *autoPatchelf) tellUnstarted(resolver *fixup.Resolver, plans []*fixup.Pl
 	for _, in := range slices.Sorted(maps.Keys(n)) {
 		p := first[in]
 		usual := cmp.Or(resolver.UsualInterpreter(p), "LOADER")
-		a.Log.Warnf("%s not start here: the loader that %s, %s, %s; fix: --interpreter %s gives them one that is here; on NixOS, programs.nix-ld.enable = true lets them start as they are",
-			walk.Count(n[in], "program does", "programs do"), askFor(n[in], p.Object.Path), command.Printable(in), p.NoLoader, remedy.Quote(usual))
+		a.Log.Warnf(
+			"%s not start here: the loader that %s, %s, %s; fix: --interpreter %s gives them one that is here; on NixOS, "+
+				"programs.nix-ld.enable = true lets them start as they are",
+			walk.Count(n[in], "program does", "programs do"), askFor(n[in], p.Object.Path), command.Printable(in), p.NoLoader,
+			remedy.Quote(usual))
 	}
 }
 
@@ -409,7 +447,9 @@ func askFor(n int, first string) string {
 // tellCopies says of how many files a copy was edited because of hard links outside the tree.
 func tellCopies(s *walk.Session, n int) {
 	if n > 0 {
-		s.Log.Infof("%s had hard links outside the tree, as uv and pnpm make to their caches: copies replaced them, and the other links keep the old contents (--keep-links edits in place)",
+		s.Log.Infof(
+			"%s had hard links outside the tree, as uv and pnpm make to their caches: copies replaced them, and the other "+
+				"links keep the old contents (--keep-links edits in place)",
 			walk.Count(n, "edited file", "edited files"))
 	}
 }
@@ -467,7 +507,8 @@ func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plan
 		t.File(a.file(p))
 	}
 	for _, path := range a.Paths {
-		if plans != nil && stopped == nil && walk.OneFile([]string{path}) && a.Singled(path) && !slices.ContainsFunc(plans, func(p *fixup.Plan) bool { return p.Object.Path == path }) {
+		if plans != nil && stopped == nil && walk.OneFile([]string{path}) && a.Singled(path) &&
+			!slices.ContainsFunc(plans, func(p *fixup.Plan) bool { return p.Object.Path == path }) {
 			a.Log.WithField("path", path).Infof("skipped: %s", elfimage.NotELF)
 		}
 	}
@@ -478,7 +519,8 @@ func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plan
 	a.tellUnstarted(resolver, plans)
 	for _, c := range []fixup.LibC{fixup.GLibC, fixup.Musl} {
 		if n := others[c]; n > 0 {
-			a.Log.Infof("%s linked against %s %s skipped: programs here run on another C library", walk.Count(n, "file that was", "files that were"), c, map[bool]string{true: "is", false: "are"}[n == 1])
+			a.Log.Infof("%s linked against %s %s skipped: programs here run on another C library",
+				walk.Count(n, "file that was", "files that were"), c, map[bool]string{true: "is", false: "are"}[n == 1])
 		}
 	}
 	if a.structured {
@@ -491,7 +533,8 @@ func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plan
 			a.Log.Warn(text)
 		}
 		for _, m := range resolver.Absences(plans, a.hints) {
-			report := missingReport{m.Name, m.NeededBy, walk.EntriesOf(m.Reasons()), walk.EntriesOf(m.Attributes), m.Fix(a.inBuild)}
+			report := missingReport{m.Name, m.NeededBy, walk.EntriesOf(m.Reasons()), walk.EntriesOf(m.Attributes),
+				m.Fix(a.inBuild)}
 			missing = append(missing, report)
 			a.Log.Errorf("%s is missing, which %s", m.Name, someOf(m.NeededBy))
 			for _, reason := range report.Reasons {
@@ -519,7 +562,8 @@ func reportOf(res *fixup.Result) *patchReport {
 	var parts []string
 	if now.Interpreter != found.Interpreter {
 		r.Interpreter = &interpreterReport{found.Interpreter, now.Interpreter}
-		parts = append(parts, fmt.Sprintf("interpreter %s -> %s", command.Printable(found.Interpreter), command.Printable(now.Interpreter)))
+		parts = append(parts, fmt.Sprintf("interpreter %s -> %s", command.Printable(found.Interpreter),
+			command.Printable(now.Interpreter)))
 	}
 	note := edit.NoteChange(found.Note, now.Note)
 	if note.Changed() {
@@ -556,7 +600,8 @@ func (a *autoPatchelf) file(p *fixup.Plan) *patchReport {
 	r := reportOf(&p.Result)
 	r.Notes = append(p.Surprises, p.Notes...)
 	if p.NoLoader != "" {
-		r.Notes = append(r.Notes, fmt.Sprintf("the program does not start here: its interpreter %s %s", p.State().Interpreter, p.NoLoader))
+		r.Notes = append(r.Notes, fmt.Sprintf("the program does not start here: its interpreter %s %s", p.State().Interpreter,
+			p.NoLoader))
 	}
 	log := a.Log.WithField("path", r.Path)
 	for _, n := range p.Needs {
@@ -572,7 +617,8 @@ func (a *autoPatchelf) file(p *fixup.Plan) *patchReport {
 		case n.Outcome == fixup.Missing:
 			r.Missing = append(r.Missing, n.Label())
 		case n.Outcome == fixup.Ignored && len(n.Rejected) > 0:
-			log.Warnf("%s is ignored (pattern %q), though it is there: %s %s", n.Label(), n.Pattern, n.Rejected[0].Path, n.Rejected[0].Why)
+			log.Warnf("%s is ignored (pattern %q), though it is there: %s %s", n.Label(), n.Pattern, n.Rejected[0].Path,
+				n.Rejected[0].Why)
 		case n.Outcome == fixup.Ignored && !a.structured:
 			log.Debugf("%s is missing and ignored (pattern %q)", n.Label(), n.Pattern)
 		case len(n.Rejected) > 0:
@@ -682,11 +728,13 @@ func undo(s *walk.Session, c *command.Line) error {
 	copied := 0
 	t.Stop(fixup.Undo(s.Context, paths, fixup.Undoing{
 		Carrying: fixup.Carrying{Jobs: s.Jobs, DryRun: s.DryRun},
-		Copy:     c.Bool("copy"), KeepLinks: c.Bool("keep-links"), Force: c.Bool("force"), Refuse: s.Refuse, Waiting: waiting(s),
+		Copy:     c.Bool("copy"), KeepLinks: c.Bool("keep-links"), Force: c.Bool("force"), Refuse: s.Refuse,
+		Waiting: waiting(s),
 	}, func(u fixup.Undone) {
 		if u.Gone.N > 0 {
 			s.Log.WithField("path", u.Path).Warnf("%s of which it tells %s gone, such as %s: dropped from the record",
-				walk.Count(u.Gone.N, "file", "files"), map[bool]string{true: "is", false: "are"}[u.Gone.N == 1], command.Printable(u.Gone.First))
+				walk.Count(u.Gone.N, "file", "files"), map[bool]string{true: "is", false: "are"}[u.Gone.N == 1],
+				command.Printable(u.Gone.First))
 			return
 		}
 		r := reportOf(&u.Result)

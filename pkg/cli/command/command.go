@@ -92,7 +92,8 @@ func TakesValue(flags []*Flag, name string) bool {
 func DocumentFlags() []*Flag {
 	return []*Flag{
 		{Name: "man", Usage: "print the man page, or that of the COMMAND that follows"},
-		{Name: "completion", Kind: String, Values: []string{"bash", "zsh", "fish"}, Usage: "print the completion script for a shell: `bash|zsh|fish`"},
+		{Name: "completion", Kind: String, Values: []string{"bash", "zsh", "fish"},
+			Usage: "print the completion script for a shell: `bash|zsh|fish`"},
 	}
 }
 

@@ -61,4 +61,5 @@ func QuietFlag(usage string) *Flag {
 }
 
 // RootFlag names the root of another system.
-var RootFlag = &Flag{Kind: String, Name: "root", Usage: "examine the system whose files are below `DIR` instead of this one"}
+var RootFlag = &Flag{Kind: String, Name: "root",
+	Usage: "examine the system whose files are below `DIR` instead of this one"}

@@ -13,8 +13,8 @@ type Word struct{ Word, Means string }
 // described is the last word of a shell's question for words with what they mean; see [completes].
 const described = "--generate-completion"
 
-// completes reports whether a command line is a shell's question which words would fit at its end: for the words alone, or for
-// each with a tab and what it means.
+// completes reports whether a command line is a shell's question which words would fit at its end: for the words alone,
+// or for each with a tab and what it means.
 func completes(args []string) bool {
 	return len(args) > 0 && slices.Contains([]string{"--generate-bash-completion", described}, args[len(args)-1])
 }

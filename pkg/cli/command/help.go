@@ -21,8 +21,8 @@ func HelpFlags() []*Flag {
 // VersionFlag is every program's.
 var VersionFlag = &Flag{Name: "version", Usage: "print the version"}
 
-// Help returns what --help prints of the command that words lead to, in lines of at most so many columns: the most of it that
-// [screenLines] take. all returns everything.
+// Help returns what --help prints of the command that words lead to, in lines of at most so many columns: the most of
+// it that [screenLines] take. all returns everything.
 func Help(app *Command, words []string, columns int, all bool) (string, error) {
 	c, name := app, app.Name
 	for _, word := range words {

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Progress is a line about how far a run is, which a terminal shows last, once the run has taken a second. Nil shows nothing.
+// Progress is a line about how far a run is, which a terminal shows last, once the run has taken a second. Nil shows
+// nothing.
 type Progress struct {
 	mu       sync.Mutex
 	terminal io.Writer

@@ -52,7 +52,8 @@ func Of(words string, err error) error {
 // Run carries out a program's command line and returns the exit status. Flags may come
 // before or after the arguments; "--" ends them. read is given the command line with flags
 // first; it reads it and carries it out.
-func Run(app *Command, args []string, stdout, stderr io.Writer, read func(ctx context.Context, args []string, stdout io.Writer) error) int {
+func Run(app *Command, args []string, stdout, stderr io.Writer,
+	read func(ctx context.Context, args []string, stdout io.Writer) error) int {
 	ctx := &untilSignal{}
 	defer ctx.end()
 	if completes(args) {

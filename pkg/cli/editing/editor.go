@@ -64,7 +64,8 @@ func NewEditor(c *command.Line) (*Editor, error) {
 
 // Options reads the flags that say how a file is edited.
 func Options(c *command.Line) edit.Options {
-	return edit.Options{DryRun: c.Bool("dry-run"), Copy: c.Bool("copy"), Note: &edit.Note{Write: c.Bool("resolution-note")}}
+	return edit.Options{DryRun: c.Bool("dry-run"), Copy: c.Bool("copy"),
+		Note: &edit.Note{Write: c.Bool("resolution-note")}}
 }
 
 // outcome is a file's report, and what the walk needs of it at its end.
@@ -121,13 +122,16 @@ func (e *Editor) run(s *walk.Session) error {
 		}
 	}, func() {
 		for _, loss := range edit.Losses(nil, moves) {
-			s.Log.Warnf("%s, was found by a DT_RPATH, which libraries inherit, and is not found so any more: they do not inherit a DT_RUNPATH, nor what a list has no more; --force-rpath writes a DT_RPATH", loss)
+			s.Log.Warnf(
+				"%s, was found by a DT_RPATH, which libraries inherit, and is not found so any more: they do not inherit a "+
+					"DT_RUNPATH, nor what a list has no more; --force-rpath writes a DT_RPATH", loss)
 		}
 		for _, err := range offered.Errs {
 			s.Log.Errorf("--offer %s: %v", e.Offer, err)
 		}
 		if e.Offer != "" {
-			s.Log.Infof("offered in %s: %s", e.Offer, cmp.Or(strings.Join(offered.Names(), ", "), "no driver-provided stub found"))
+			s.Log.Infof("offered in %s: %s", e.Offer, cmp.Or(strings.Join(offered.Names(), ", "),
+				"no driver-provided stub found"))
 		}
 	})
 	if err == nil && len(offered.Errs) > 0 {
@@ -175,22 +179,27 @@ func (e *Editor) visit(f *tree.File) *outcome {
 	o := &outcome{Edited(e.session, f, &r.Result, r.Before, r.After), r.Notes.Missing, r}
 	o.Notes = e.notes(r)
 	for _, name := range o.Missing {
-		o.Warn = append(o.Warn, fmt.Sprintf("missing library %s: only the removed stub directory offered it, and it does not come with the driver", name))
+		o.Warn = append(o.Warn, fmt.Sprintf(
+			"missing library %s: only the removed stub directory offered it, and it does not come with the driver", name))
 	}
 	if len(r.Calls) > 0 {
 		library, _ := driver.SymbolOwner(r.Calls[0])
-		o.Warn = append(o.Warn, fmt.Sprintf("refers to %s, which come with the driver's %s, and does not need that library: %s", remedy.List(r.Calls), library,
+		o.Warn = append(o.Warn, fmt.Sprintf(
+			"refers to %s, which come with the driver's %s, and does not need that library: %s", remedy.List(r.Calls), library,
 			remedy.Quote("runpath", "edit", "--add-needed", library, remedy.Operand(f.Path))))
 	}
 	if r.Action == tree.Edited && e.Maps&runpath.AddCompat != 0 && !slices.ContainsFunc(r.After.List, e.isLink) {
-		o.Warn = append(o.Warn, "the run path has the compat directory and no driver link, where what the compat package's libraries need of the host's driver is: see autoAddDriverRunpath")
+		o.Warn = append(o.Warn,
+			"the run path has the compat directory and no driver link, where what the compat package's libraries need of the "+
+				"host's driver is: see autoAddDriverRunpath")
 	}
 	switch notes := strings.Join(o.Notes, "; "); {
 	case r.Action == tree.Unchanged && notes != "":
 		o.Line += " (" + command.Printable(notes) + ")"
 	case r.Action == tree.Edited && e.session.Quiet: // the line need not be put together
 	case r.Reason == edit.Finished:
-	case r.Action == tree.Edited && (r.ClearedStack || r.Note.Changed()) && r.Before.Tag == r.After.Tag && slices.Equal(r.Before.List, r.After.List):
+	case r.Action == tree.Edited && (r.ClearedStack || r.Note.Changed()) && r.Before.Tag == r.After.Tag &&
+		slices.Equal(r.Before.List, r.After.List):
 		o.Line = command.Printable(notes)
 	case r.Action == tree.Edited:
 		o.Line = ChangeLine(r.Before.Tag, r.After.Tag, r.Before.List.String(), r.After.List.String(), o.Notes)
@@ -210,7 +219,8 @@ func (e *Editor) isLink(entry string) bool {
 // Edited reports what came of a file that was to be edited.
 func Edited(s *walk.Session, f *tree.File, r *edit.Result, before, after edit.State) walk.Report {
 	o := walk.Report{Path: f.Path, Action: r.Action, Reason: r.Reason,
-		Tag: TagName(after.Tag), Before: walk.EntriesOf(before.List), After: walk.EntriesOf(after.List), ResolutionNote: string(r.Note)}
+		Tag: TagName(after.Tag), Before: walk.EntriesOf(before.List), After: walk.EntriesOf(after.List),
+		ResolutionNote: string(r.Note)}
 	switch r.Action {
 	case tree.Failed:
 		if o.Reason = r.Err.Error(); s.Tolerates(f, r.Err) {
@@ -251,9 +261,11 @@ func (e *Editor) notes(result *edit.RunPathResult) (notes []string) {
 		add("needs %s, which no other entry holds", name)
 	}
 	if n.Empties > 0 && e.KeepEmpty {
-		add("kept %s, for which the loader searches the working directory", walk.Count(n.Empties, "empty entry", "empty entries"))
+		add("kept %s, for which the loader searches the working directory",
+			walk.Count(n.Empties, "empty entry", "empty entries"))
 	} else if n.Empties > 0 {
-		add("dropped %s, for which the loader searched the working directory", walk.Count(n.Empties, "empty entry", "empty entries"))
+		add("dropped %s, for which the loader searched the working directory",
+			walk.Count(n.Empties, "empty entry", "empty entries"))
 	}
 	for _, dir := range n.Duplicates {
 		if e.Dedupe {
@@ -276,7 +288,8 @@ func (e *Editor) notes(result *edit.RunPathResult) (notes []string) {
 
 // KeptRPath says why a file has a DT_RPATH.
 func KeptRPath(loss edit.Loss) string {
-	return fmt.Sprintf("DT_RPATH, as %s, is found by one that libraries inherit; --force-runpath writes DT_RUNPATH all the same", loss)
+	return fmt.Sprintf(
+		"DT_RPATH, as %s, is found by one that libraries inherit; --force-runpath writes DT_RUNPATH all the same", loss)
 }
 
 func NoteLine(r edit.NoteResult) string { return "resolution note " + string(r) }

@@ -89,14 +89,16 @@ runpath remove --all app/bin/app`,
 				return rewrite(c, c.Args, func(runpath.List) runpath.List { return nil })
 			}
 			if len(c.Args) < 2 {
-				return command.Misuse("remove takes an ENTRY and the files; with --all it takes the files and removes whole run paths")
+				return command.Misuse(
+					"remove takes an ENTRY and the files; with --all it takes the files and removes whole run paths")
 			}
 			entry := c.Arg(0)
 			if err := checkOrder(c, "ENTRY", entry); err != nil {
 				return err
 			}
 			if strings.Contains(entry, ":") {
-				return command.Misusef("ENTRY %q has a colon, which separates entries: remove one at a time, or use edit --remove-entry", entry)
+				return command.Misusef(
+					"ENTRY %q has a colon, which separates entries: remove one at a time, or use edit --remove-entry", entry)
 			}
 			return rewrite(c, c.Args[1:], func(l runpath.List) runpath.List { return l.Without(entry) })
 		},

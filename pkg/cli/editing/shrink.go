@@ -20,10 +20,10 @@ func Shrink() *command.Command {
 		Examples: `runpath shrink --dry-run app
 runpath shrink --keep /opt/plugins app`,
 		ArgsUsage: "PATH...",
-		Description: `An absolute entry stays where it is the first to hold a library that the file needs (DT_NEEDED), may open
-(.note.dlopen), or names in read-only data. Relative entries and those with $ORIGIN, $LIB or $PLATFORM stay, and so do the
-driver link and compat directories. An entry below a temporary directory ($NIX_BUILD_TOP, else $TMPDIR, /build and /tmp)
-stays only for a library that no other entry holds.`,
+		Description: `An absolute entry stays where it is the first to hold a library that the file needs (DT_NEEDED),
+may open (.note.dlopen), or names in read-only data. Relative entries and those with $ORIGIN, $LIB or $PLATFORM stay,
+and so do the driver link and compat directories. An entry below a temporary directory ($NIX_BUILD_TOP, else $TMPDIR,
+/build and /tmp) stays only for a library that no other entry holds.`,
 		Flags: append([]*command.Flag{
 			{Kind: command.List, Name: "keep", Usage: "keep `ENTRY`, whatever it holds (repeatable)"},
 			flags.DriverLink, flags.Compat,
@@ -35,7 +35,9 @@ stays only for a library that no other entry holds.`,
 			return editFiles(c, c.Args, func(e *Editor) error {
 				keep := append(c.StringSlice("keep"), driver.Link, driver.Link32, e.DriverLink, e.Compat)
 				e.Shrink = func(entry string) bool {
-					return entry != "" && slices.ContainsFunc(keep, func(k string) bool { return runpath.Key(k) == runpath.Key(entry) })
+					return entry != "" && slices.ContainsFunc(keep, func(k string) bool {
+						return runpath.Key(k) == runpath.Key(entry)
+					})
 				}
 				return nil
 			})

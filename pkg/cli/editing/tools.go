@@ -44,15 +44,19 @@ A stub directory holds libraries for the linker only: a libcuda.so whose functio
 a run path before the driver's directory, the program loads the stub and reports CUDA_ERROR_STUB_LIBRARY.
 
 stubReplace removes stub directories: entries with a component "stubs" or "stub", or below a Nix store path whose name
-ends in "-stubs". It puts the driver link first instead, also where the file needs a library of the driver that no other
-entry holds. Libraries that only the removed stubs offered and that do not come with the driver are reported as missing.` + walk.ExitStatus,
+ends in "-stubs". It puts the driver link first instead, also where the file needs a library of the driver that no
+other entry holds. Libraries that only the removed stubs offered and that do not come with the driver are reported as
+missing.` + walk.ExitStatus,
 	Examples: "stubReplace --dry-run app\nstubReplace app",
 	Common:   []string{"stub", "offer", "dry-run", "json", "verbose"},
 	Map:      runpath.ReplaceStubs,
 	Flags: []*command.Flag{
 		flags.Stub,
-		{Name: "compat-for-stubs", Usage: "add the directory of --compat, too, wherever a stub makes the driver link be added"},
-		{Kind: command.String, Name: "offer", Check: flags.SomeDirectory, Usage: "link the driver's stubs that are found into `DIR`, by soname; with --dry-run do nothing else"},
+		{
+			Name:  "compat-for-stubs",
+			Usage: "add the directory of --compat, too, wherever a stub makes the driver link be added"},
+		{Kind: command.String, Name: "offer", Check: flags.SomeDirectory,
+			Usage: "link the driver's stubs that are found into `DIR`, by soname; with --dry-run do nothing else"},
 	},
 }
 
@@ -68,7 +72,9 @@ first entry of the run path, after a compat directory, once.` + walk.ExitStatus,
 	Common:   []string{"when", "position", "dry-run", "json", "verbose"},
 	Map:      runpath.AddDriverLink,
 	Flags: []*command.Flag{
-		{Kind: command.String, Name: "when", Default: "always", Values: []string{"always", "needed"}, Usage: "which files: `always|needed`; needed: if a file names a library of the driver or the CUDA toolkit in DT_NEEDED, .note.dlopen or a string literal in read-only data"},
+		{Kind: command.String, Name: "when", Default: "always", Values: []string{"always", "needed"},
+			Usage: "which files: `always|needed`; needed: if a file names a library of the driver or the CUDA toolkit in " +
+				"DT_NEEDED, .note.dlopen or a string literal in read-only data"},
 	},
 }
 
@@ -77,9 +83,9 @@ var AddCudaCompatRunpath = Tool{
 	Name:  "addCudaCompatRunpath",
 	Usage: "add a CUDA compat directory to run paths, before the driver's",
 	Description: `
-A compat directory (${cuda_compat}/compat) holds a libcuda.so.1 that is newer than the host's driver and works with its
-kernel module: on Jetson, and by forward compatibility on data-centre GPUs. addCudaCompatRunpath makes the directory that
---compat names, which is required, the first entry of the run path, once.` + walk.ExitStatus,
+A compat directory (${cuda_compat}/compat) holds a libcuda.so.1 that is newer than the host's driver and works with
+its kernel module: on Jetson, and by forward compatibility on data-centre GPUs. addCudaCompatRunpath makes the
+directory that --compat names, which is required, the first entry of the run path, once.` + walk.ExitStatus,
 	Examples: "addCudaCompatRunpath --compat /nix/store/...-cuda_compat-12.4/compat app",
 	Common:   []string{"compat", "force-rpath", "dry-run", "json", "verbose"},
 	Map:      runpath.AddCompat,
@@ -102,22 +108,26 @@ func (t *Tool) Command() *command.Command {
 // Normalize returns a command that does the work of several tools in one walk.
 func Normalize() *command.Command {
 	own := []*command.Flag{
-		{Kind: command.List, Name: "tool", Values: ToolNames(), Usage: "do what `NAME` does (repeatable); without it only the normal form"},
-		{Name: "opened", Usage: "append entries for CUDA toolkit libraries from --libs that a file names in its read-only data"},
+		{Kind: command.List, Name: "tool", Values: ToolNames(),
+			Usage: "do what `NAME` does (repeatable); without it only the normal form"},
+		{
+			Name:  "opened",
+			Usage: "append entries for CUDA toolkit libraries from --libs that a file names in its read-only data"},
 		{Kind: command.List, Name: "libs", Check: flags.CheckEntry, Usage: "with --opened, look in `DIR` (repeatable)"},
 	}
 	for _, t := range Tools() {
 		own = append(own, t.Flags...)
 	}
 	return &command.Command{
-		Name:        "normalize",
-		Usage:       "do the work of several of the tools in one walk",
-		Common:      []string{"tool", "driver-link", "compat", "dry-run", "json", "verbose"},
-		Rare:        true,
-		Examples:    "runpath normalize --tool stubReplace --tool autoAddDriverRunpath app",
-		ArgsUsage:   "PATH...",
-		Description: "The tools are " + ToolList() + ". The result is the same as running\nthem one after the other, in any order; the time is that of one.",
-		Flags:       slices.Concat(own, []*command.Flag{flags.ResolutionNote}, flags.Edit, flags.Tree),
+		Name:      "normalize",
+		Usage:     "do the work of several of the tools in one walk",
+		Common:    []string{"tool", "driver-link", "compat", "dry-run", "json", "verbose"},
+		Rare:      true,
+		Examples:  "runpath normalize --tool stubReplace --tool autoAddDriverRunpath app",
+		ArgsUsage: "PATH...",
+		Description: "The tools are " + ToolList() +
+			". The result is the same as running\nthem one after the other, in any order; the time is that of one.",
+		Flags: slices.Concat(own, []*command.Flag{flags.ResolutionNote}, flags.Edit, flags.Tree),
 		Action: func(c *command.Line) error {
 			for _, t := range Tools() {
 				for _, f := range t.Flags {

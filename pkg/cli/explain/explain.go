@@ -42,13 +42,21 @@ func Command() *command.Command {
 runpath explain .venv
 runpath explain --lib libcuda.so.1 app/bin/app
 runpath explain --dot app/bin/app | dot -Tsvg > app.svg`,
-		ArgsUsage:   "FILE...",
-		Description: "Each library is shown with its file, the rule by which that is found, and the places where the loader looks before. A directory, or an interpreter of Python, is summed up: driver, missing libraries, toolkit, GPU code. Nothing is run.",
+		ArgsUsage: "FILE...",
+		Description: "Each library is shown with its file, the rule by which that is found, and the places where the " +
+			"loader looks before. A directory, or an interpreter of Python, is summed up: driver, missing libraries, toolkit, " +
+			"GPU code. Nothing is run.",
 		Flags: append([]*command.Flag{
-			{Kind: command.String, Name: "lib", Usage: "show only the library `NAME`, whether the file needs it or would open it"},
-			{Kind: command.List, Name: "env", Usage: "set `VAR=VALUE`: LD_LIBRARY_PATH, LD_PRELOAD or LD_AUDIT, for nix-ld NIX_LD or NIX_LD_LIBRARY_PATH; without =VALUE, as it is set now"},
+			{Kind: command.String, Name: "lib",
+				Usage: "show only the library `NAME`, whether the file needs it or would open it"},
+			{
+				Kind: command.List, Name: "env",
+				Usage: "set `VAR=VALUE`: LD_LIBRARY_PATH, LD_PRELOAD or LD_AUDIT, for nix-ld NIX_LD or NIX_LD_LIBRARY_PATH; " +
+					"without =VALUE, as it is set now"},
 			{Name: "no-dlopen", Usage: "leave out what may be opened later with dlopen"},
-			{Name: "all", Usage: "also show libc and its companions, what is already loaded, and every place where the loader looked"},
+			{
+				Name:  "all",
+				Usage: "also show libc and its companions, what is already loaded, and every place where the loader looked"},
 			{Kind: command.Int, Name: "depth", Usage: "show `N` levels of the tree", DefaultText: "all"},
 			{Name: "unused", Usage: "also list the needed libraries from which the file itself uses no symbol (ldd -u)"},
 			{Name: "undefined", Usage: "also list the symbols that nothing loaded at start defines (ldd -r)"},
@@ -65,7 +73,8 @@ runpath explain --dot app/bin/app | dot -Tsvg > app.svg`,
 			}
 			symbols := explain.Symbols{Unused: c.Bool("unused"), Undefined: c.Bool("undefined"), Versions: c.Bool("versions")}
 			if symbols.Any() && (c.Bool("dot") || c.String("lib") != "") {
-				return command.Misusef("--unused, --undefined and --versions apply to whole files and cannot be combined with --dot or --lib")
+				return command.Misusef(
+					"--unused, --undefined and --versions apply to whole files and cannot be combined with --dot or --lib")
 			}
 			search, err := loading.Options(c)
 			if err != nil {
@@ -81,7 +90,9 @@ runpath explain --dot app/bin/app | dot -Tsvg > app.svg`,
 				}
 			}
 			for _, name := range loading.LoaderVariables[:4] {
-				given := slices.ContainsFunc(c.StringSlice("env"), func(e string) bool { return e == name || strings.HasPrefix(e, name+"=") })
+				given := slices.ContainsFunc(c.StringSlice("env"), func(e string) bool {
+					return e == name || strings.HasPrefix(e, name+"=")
+				})
 				if os.Getenv(name) != "" && !given && search.Root == "" {
 					s.Log.Infof("%s is set in the environment, and not used: --env %s uses it", name, name)
 				}
@@ -99,11 +110,13 @@ runpath explain --dot app/bin/app | dot -Tsvg > app.svg`,
 			if err != nil {
 				return err
 			}
-			system := explain.New(l, explain.Options{GPUs: gpus, Symbols: symbols.Undefined, NoOpen: c.Bool("no-dlopen"), Guess: s.Verbose,
+			system := explain.New(l, explain.Options{GPUs: gpus, Symbols: symbols.Undefined, NoOpen: c.Bool("no-dlopen"),
+				Guess: s.Verbose,
 				Layout: explain.Layout{DriverLink: c.String("driver-link"), Compat: c.String("compat"),
 					StubDirs: flags.StubDirs(c), Assumed: c.String("assume-driver"),
 					CompatVerdict: host.CompatJudge(c.String("root"), c.String("assume-driver"))}})
-			return runExplain(s, explainOptions{System: system, symbols: symbols, lib: c.String("lib"), dot: c.Bool("dot"), all: c.Bool("all"), depth: c.Int("depth")})
+			return runExplain(s, explainOptions{System: system, symbols: symbols, lib: c.String("lib"), dot: c.Bool("dot"),
+				all: c.Bool("all"), depth: c.Int("depth")})
 		}),
 	}
 }
@@ -196,7 +209,8 @@ func runExplain(s *walk.Session, o explainOptions) error {
 
 // explain explains one file. It runs in several goroutines.
 func (o *explainOptions) explain(s *walk.Session, arg string) *answer {
-	a := &answer{Report: walk.NewReport(arg, nil), File: &explain.File{Libraries: []explain.Library{}, Driver: []explain.Verdict{}}}
+	a := &answer{Report: walk.NewReport(arg, nil), File: &explain.File{
+		Libraries: []explain.Library{}, Driver: []explain.Verdict{}}}
 	if o.sum(s, a, arg) {
 		return a
 	}
@@ -224,7 +238,8 @@ func (o *explainOptions) explain(s *walk.Session, arg string) *answer {
 		}
 		sort.SliceStable(found, func(i, j int) bool { return worst(&found[i]) < worst(&found[j]) })
 		a.missing = len(load.Missing())
-		a.bad = a.bad || load.Stops() != "" || only != nil && only.Fails() != "" || slices.ContainsFunc(found, func(c explain.Conclusion) bool { return c.Stops() })
+		a.bad = a.bad || load.Stops() != "" || only != nil && only.Fails() != "" ||
+			slices.ContainsFunc(found, func(c explain.Conclusion) bool { return c.Stops() })
 	}
 	var symbols explain.File
 	if unknown := o.symbols.Answer(&symbols, load); len(unknown) > 0 {
@@ -304,6 +319,7 @@ func writeSymbols(w *bytes.Buffer, f *explain.File) {
 		if v.From != nil {
 			from = *v.From
 		}
-		fmt.Fprintf(w, "Version: %s needs %s (%s) → %s\n", command.Printable(v.Path), command.Printable(v.Library), command.Printable(v.Version), command.Printable(from))
+		fmt.Fprintf(w, "Version: %s needs %s (%s) → %s\n", command.Printable(v.Path), command.Printable(v.Library),
+			command.Printable(v.Version), command.Printable(from))
 	}
 }

@@ -15,7 +15,9 @@ import (
 func writeGraph(w io.Writer, cases []*explain.Case) {
 	b := bufio.NewWriter(w)
 	fmt.Fprintln(b, "digraph load {")
-	fmt.Fprintln(b, "  rankdir=LR; node [shape=box, style=\"rounded,filled\", fillcolor=white, fontname=\"sans-serif\", fontsize=11]; edge [fontname=\"sans-serif\", fontsize=9, color=gray40];")
+	fmt.Fprintln(b,
+		"  rankdir=LR; node [shape=box, style=\"rounded,filled\", fillcolor=white, fontname=\"sans-serif\", fontsize=11]; "+
+			"edge [fontname=\"sans-serif\", fontsize=9, color=gray40];")
 	nodes := map[string]bool{}
 	id := func(o *loader.Object) string {
 		if o.Found() {

@@ -12,8 +12,8 @@ import (
 	"cuda-runpath/pkg/process"
 )
 
-// sum sums up a directory, or what an interpreter of Python may import, behind what is said of that itself; done says that there is
-// no more to say of it.
+// sum sums up a directory, or what an interpreter of Python may import, behind what is said of that itself; done says
+// that there is no more to say of it.
 func (o *explainOptions) sum(s *walk.Session, a *answer, arg string) (done bool) {
 	if o.lib != "" || o.dot || o.symbols.Any() {
 		return false
@@ -42,7 +42,8 @@ func writeSum(w *bytes.Buffer, name string, sum *explain.Sum, ink command.Ink) {
 	if sum.Interpreter != "" {
 		by = ", with " + sum.Interpreter
 	}
-	fmt.Fprintf(w, "%s: programs, modules and libraries looked at%s: %d; of these ask for the driver: %d\n", command.Printable(name), command.Printable(by), sum.Starts, len(sum.Asking))
+	fmt.Fprintf(w, "%s: programs, modules and libraries looked at%s: %d; of these ask for the driver: %d\n",
+		command.Printable(name), command.Printable(by), sum.Starts, len(sum.Asking))
 	of := func(names []string) string {
 		if len(names) > 1 {
 			return fmt.Sprintf("  [%s and %d more]", path.Base(names[0]), len(names)-1)
@@ -55,7 +56,8 @@ func writeSum(w *bytes.Buffer, name string, sum *explain.Sum, ink command.Ink) {
 		if d.Good {
 			hue = command.Green
 		}
-		fmt.Fprintf(w, "%s%s\n", ink.Paint(hue, command.Printable(d.Text)), ink.Paint(command.Dim, command.Printable(of(d.Of))))
+		fmt.Fprintf(w, "%s%s\n", ink.Paint(hue, command.Printable(d.Text)),
+			ink.Paint(command.Dim, command.Printable(of(d.Of))))
 	}
 	for i := range sum.Findings {
 		f := &sum.Findings[i]
@@ -67,10 +69,12 @@ func writeSum(w *bytes.Buffer, name string, sum *explain.Sum, ink command.Ink) {
 		if f.Fix != "" {
 			fix = ". Fix: " + f.Fix
 		}
-		fmt.Fprintf(w, "%s%s\n", ink.Paint(hue, command.Printable(string(f.Severity)+": "+f.Message+fix)), ink.Paint(command.Dim, command.Printable(of(f.Of))))
+		fmt.Fprintf(w, "%s%s\n", ink.Paint(hue, command.Printable(string(f.Severity)+": "+f.Message+fix)),
+			ink.Paint(command.Dim, command.Printable(of(f.Of))))
 	}
 	for _, t := range sum.Toolkit {
-		fmt.Fprintf(w, "toolkit: %s %s  %s\n", command.Printable(t.Soname), command.Printable(t.Version), command.Printable(t.Path))
+		fmt.Fprintf(w, "toolkit: %s %s  %s\n", command.Printable(t.Soname), command.Printable(t.Version),
+			command.Printable(t.Path))
 	}
 	for _, c := range sum.GPUCode {
 		fmt.Fprintf(w, "GPU code: %s for %s\n", command.Printable(c.Path), command.Printable(strings.Join(c.For, ", ")))

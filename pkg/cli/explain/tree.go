@@ -52,7 +52,8 @@ func writeTree(w *bytes.Buffer, its *explain.Case, found []explain.Conclusion, s
 		if via == its.Start.Script {
 			format = "%s is a script of Python's, which %s runs%s\n"
 		}
-		fmt.Fprintf(w, format, p.paint("", via), p.paint(command.Bold, next), p.paint(command.Dim, its.Start.Sets(i == len(its.Start.Via)-1)))
+		fmt.Fprintf(w, format, p.paint("", via), p.paint(command.Bold, next),
+			p.paint(command.Dim, its.Start.Sets(i == len(its.Start.Via)-1)))
 	}
 	p.write(command.Bold, s.Main.Path)
 	if s.Static {
@@ -139,7 +140,8 @@ func (p *printer) audits() {
 		case o.Err != "":
 			what = p.paint(command.Yellow, o.Path+": "+o.Err+"; the loader continues without it")
 		}
-		fmt.Fprintf(p.w, "%s %s → %s\n", p.paint(command.Bold, o.Name), p.paint(command.Dim, "("+string(o.Cause)+", in a namespace of its own)"), what)
+		fmt.Fprintf(p.w, "%s %s → %s\n", p.paint(command.Bold, o.Name),
+			p.paint(command.Dim, "("+string(o.Cause)+", in a namespace of its own)"), what)
 		p.children(o, 1)
 	}
 }

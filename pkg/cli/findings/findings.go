@@ -18,7 +18,8 @@ import (
 )
 
 // Ignore names libraries whose ambiguity is intended.
-var Ignore = &command.Flag{Kind: command.List, Name: "ignore", Usage: "ambiguity of `SONAME`, which may be a pattern such as 'libnpp*', is intended (repeatable)"}
+var Ignore = &command.Flag{Kind: command.List, Name: "ignore",
+	Usage: "ambiguity of `SONAME`, which may be a pattern such as 'libnpp*', is intended (repeatable)"}
 
 // Options reads the flags that say what counts as a finding.
 func Options(c *command.Line) (audit.Options, error) {
@@ -111,7 +112,8 @@ func Fix(s *walk.Session, f *explain.Conclusion, r remedy.Remedy) remedy.Remedy 
 // Print prints a line, where stdout is for text, and where one command is the fix a second
 // one that is nothing else.
 func Print(s *walk.Session, path string, f *explain.Conclusion, fix remedy.Remedy) {
-	what := s.Ink.Paint(map[explain.Severity]command.Hue{explain.Error: command.Red, explain.Warning: command.Yellow}[f.Severity], string(f.Severity))
+	what := s.Ink.Paint(map[explain.Severity]command.Hue{explain.Error: command.Red,
+		explain.Warning: command.Yellow}[f.Severity], string(f.Severity))
 	if f.Accepted {
 		what = "accepted"
 	}

@@ -29,50 +29,66 @@ var Edit = []*command.Flag{
 }
 
 // ClearExecStack is for what walks over a package's files anyway.
-var ClearExecStack = &command.Flag{Name: "clear-execstack", Usage: "also clear requests for an executable stack, with which glibc 2.41 refuses to open a library by dlopen"}
+var ClearExecStack = &command.Flag{
+	Name:  "clear-execstack",
+	Usage: "also clear requests for an executable stack, with which glibc 2.41 refuses to open a library by dlopen"}
 
 // List are those of what writes run paths as given, beside [Tree].
 var List = []*command.Flag{ForceRPath, ForceRunPath, KeepEmpty, Dedupe, Copy, Store, EvenInStore, command.DryRunFlag}
 
 // ResolutionNote is for what gives a whole package its run paths.
-var ResolutionNote = &command.Flag{Name: "resolution-note", Usage: "give each file a resolution note (.note.nixos.ldcache), from which nixpkgs' glibc knows where its libraries are; one that is there is kept right without this"}
+var ResolutionNote = &command.Flag{
+	Name: "resolution-note",
+	Usage: "give each file a resolution note (.note.nixos.ldcache), from which nixpkgs' glibc knows where its libraries " +
+		"are; one that is there is kept right without this"}
 
 // Position is for what puts the driver link in.
-var Position = &command.Flag{Kind: command.String, Name: "position", Default: "first", Values: []string{"first", "last"}, Usage: "put the driver link `first|last` among the other entries"}
+var Position = &command.Flag{Kind: command.String, Name: "position", Default: "first",
+	Values: []string{"first", "last"}, Usage: "put the driver link `first|last` among the other entries"}
 
 // ForceRPath, keepEmptyFlag and dedupeFlag say how a run path is written.
 var (
 	ForceRPath = &command.Flag{Name: "force-rpath", Usage: "write DT_RPATH instead of DT_RUNPATH"}
 	// forceRunPathFlag is what the hooks give: --force-rpath, which a package may set, comes before it.
-	ForceRunPath = &command.Flag{Name: "force-runpath", Usage: "write DT_RUNPATH also where libraries, which inherit a DT_RPATH, then find others or none; --force-rpath comes before it"}
-	KeepEmpty    = &command.Flag{Name: "keep-empty", Usage: "keep empty entries, which make the loader search the working directory"}
-	Dedupe       = &command.Flag{Name: "dedupe", Usage: "keep only the first of entries that name the same directory"}
+	ForceRunPath = &command.Flag{Name: "force-runpath",
+		Usage: "write DT_RUNPATH also where libraries, which inherit a DT_RPATH, then find others or none; --force-rpath " +
+			"comes before it"}
+	KeepEmpty = &command.Flag{Name: "keep-empty",
+		Usage: "keep empty entries, which make the loader search the working directory"}
+	Dedupe = &command.Flag{Name: "dedupe", Usage: "keep only the first of entries that name the same directory"}
 )
 
 // Search say which directories are the driver's, the compat package's and stubs.
 var Search = []*command.Flag{DriverLink, Compat, Stub, Store}
 
 // Copy is for commands that edit files one by one.
-var Copy = &command.Flag{Name: "copy", Usage: "edit a copy and rename it over the file: for files that running processes have mapped"}
+var Copy = &command.Flag{Name: "copy",
+	Usage: "edit a copy and rename it over the file: for files that running processes have mapped"}
 
 // Jobs limits how many files are worked on at once.
-var Jobs = &command.Flag{Kind: command.Int, Name: "jobs", Usage: "work on `N` files at a time", DefaultText: "the number of processors"}
+var Jobs = &command.Flag{Kind: command.Int, Name: "jobs", Usage: "work on `N` files at a time",
+	DefaultText: "the number of processors"}
 
 // DriverLink names the driver link.
-var DriverLink = &command.Flag{Kind: command.String, Name: "driver-link", Check: CheckEntry, Usage: "use `DIR` as the driver link", DefaultText: driver.Link + ", for 32-bit x86 " + driver.Link32}
+var DriverLink = &command.Flag{Kind: command.String, Name: "driver-link", Check: CheckEntry,
+	Usage: "use `DIR` as the driver link", DefaultText: driver.Link + ", for 32-bit x86 " + driver.Link32}
 
 // Compat names the compat directory.
-var Compat = &command.Flag{Kind: command.String, Name: "compat", Check: CheckEntry, Usage: "`DIR` is the compat directory, whatever it is called: its libcuda.so.1 comes before the driver's"}
+var Compat = &command.Flag{Kind: command.String, Name: "compat", Check: CheckEntry,
+	Usage: "`DIR` is the compat directory, whatever it is called: its libcuda.so.1 comes before the driver's"}
 
 // Stub names more stub directories.
-var Stub = &command.Flag{Kind: command.List, Name: "stub", Check: driver.CheckPattern, Usage: "also count directories that match `PATTERN` as stubs (repeatable)"}
+var Stub = &command.Flag{Kind: command.List, Name: "stub", Check: driver.CheckPattern,
+	Usage: "also count directories that match `PATTERN` as stubs (repeatable)"}
 
 // Store says where the store is whose finished paths are not edited, and whose packages named …-stubs are stubs.
 var Store = &command.Flag{Kind: command.String, Name: "store", Check: CheckEntry,
-	Usage: "a Nix store is `DIR`: its packages are not edited, and those whose names end in -stubs are stubs", DefaultText: "$NIX_STORE, /nix/store and /gnu/store"}
+	Usage:       "a Nix store is `DIR`: its packages are not edited, and those whose names end in -stubs are stubs",
+	DefaultText: "$NIX_STORE, /nix/store and /gnu/store"}
 
 // EvenInStore is for whatever edits files.
-var EvenInStore = &command.Flag{Name: "even-in-store", Usage: "edit a finished path of a Nix store too, which is refused without this: Nix then calls it modified"}
+var EvenInStore = &command.Flag{Name: "even-in-store",
+	Usage: "edit a finished path of a Nix store too, which is refused without this: Nix then calls it modified"}
 
 // StubDirs reads [Stub] and [Store]. A store called "store" is known as one.
 func StubDirs(c *command.Line) driver.StubDirs {
@@ -84,7 +100,9 @@ func StubDirs(c *command.Line) driver.StubDirs {
 }
 
 // Malformed says what a malformed file does to the exit status.
-var Malformed = &command.Flag{Kind: command.String, Name: "malformed", Default: "fail", Values: []string{"fail", "warn"}, Usage: "`fail|warn` if an ELF file is malformed or may not be read; it is skipped either way"}
+var Malformed = &command.Flag{Kind: command.String, Name: "malformed", Default: "fail",
+	Values: []string{"fail", "warn"},
+	Usage:  "`fail|warn` if an ELF file is malformed or may not be read; it is skipped either way"}
 
 // Strict makes warnings errors.
 var Strict = &command.Flag{Name: "strict", Usage: "treat warnings as errors"}

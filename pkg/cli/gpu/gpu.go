@@ -28,14 +28,17 @@ func Command() *command.Command {
 		Examples: `runpath gpu app
 runpath gpu --for 8.6,9.0+PTX app`,
 		ArgsUsage: "PATH...",
-		Description: `Programs, libraries, objects, static archives and files of nvcc -fatbin are read, and of them the headers alone: nothing
-is unpacked. It is listed by architecture. With --for the exit status is 1 where a file has GPU code, and none that one of the GPUs can take: there its kernels stop
-with error 209, "no kernel image is available", or 500, "named symbol not found".`,
+		Description: `Programs, libraries, objects, static archives and files of nvcc -fatbin are read, and of them
+the headers alone: nothing is unpacked. It is listed by architecture. With --for the exit status is 1 where a file has
+GPU code, and none that one of the GPUs can take: there its kernels stop with error 209, "no kernel image is
+available", or 500, "named symbol not found".`,
 		Flags: []*command.Flag{gpus.For,
 			strictFlag, {Name: "warn", Usage: "with --for: code that is missing is a warning"}, nixFlag, flags.Malformed,
-			{Kind: command.String, Name: "cuda", Check: checkCUDA, Usage: "with --for: the driver supports CUDA `VERSION`, as nvidia-smi says; PTX that is newer is missing"},
+			{Kind: command.String, Name: "cuda", Check: checkCUDA,
+				Usage: "with --for: the driver supports CUDA `VERSION`, as nvidia-smi says; PTX that is newer is missing"},
 			command.JSONFlag, flags.Jobs,
-			command.VerboseFlag("with --for also show code that is not needed, and what is compiled at the first start"), command.QuietFlag("report problems only")},
+			command.VerboseFlag("with --for also show code that is not needed, and what is compiled at the first start"),
+			command.QuietFlag("report problems only")},
 		Action: walk.With(func(s *walk.Session, c *command.Line) error {
 			targets, err := gpus.Targets(s, c, gpus.General)
 			if err != nil {
@@ -50,7 +53,8 @@ with error 209, "no kernel image is available", or 500, "named symbol not found"
 				return command.Misuse("--strict makes warnings errors, and --warn errors warnings: give one of them")
 			}
 			cuda, _ := gpucode.ParseVersion(c.String("cuda"))
-			return (&gpuList{targets: targets, cuda: cuda, table: !s.InPackage, warn: c.Bool("warn"), strict: c.Bool("strict")}).run(s)
+			return (&gpuList{targets: targets, cuda: cuda, table: !s.InPackage, warn: c.Bool("warn"),
+				strict: c.Bool("strict")}).run(s)
 		}),
 	}
 }
@@ -235,7 +239,8 @@ func (l *gpuList) nothing(s *walk.Session, other bool) (all []*gpuFile) {
 		}
 		r := newGPUFile(path)
 		r.Action, r.Reason, r.Level = tree.Skipped, "no "+code, logrus.TraceLevel
-		r.Findings = []explain.Conclusion{{ID: explain.NothingChecked, Severity: explain.Warning, Message: "nothing was checked: " + text, Remedy: fix}}
+		r.Findings = []explain.Conclusion{{ID: explain.NothingChecked, Severity: explain.Warning,
+			Message: "nothing was checked: " + text, Remedy: fix}}
 		if l.strict && !s.InPackage {
 			r.Findings[0].Severity = explain.Error
 		}
@@ -245,7 +250,8 @@ func (l *gpuList) nothing(s *walk.Session, other bool) (all []*gpuFile) {
 }
 
 func newGPUFile(path string) *gpuFile {
-	return &gpuFile{Report: walk.Report{Path: path, Action: tree.Unchanged}, Code: []gpucode.Listed{}, Sections: []gpuSection{}, Damaged: []string{}}
+	return &gpuFile{Report: walk.Report{Path: path, Action: tree.Unchanged}, Code: []gpucode.Listed{},
+		Sections: []gpuSection{}, Damaged: []string{}}
 }
 
 // read lists a file's code.
@@ -261,7 +267,8 @@ func (r *gpuFile) read(f *tree.File, l *gpuList) error {
 	if err != nil {
 		return f.Blame(err)
 	}
-	r.Containers, r.Bytes, r.NoSections, r.Thinned = len(code.Containers), code.Bytes(), code.Sectionless, code.ThinnedFor()
+	r.Containers, r.Bytes, r.NoSections, r.Thinned = len(code.Containers), code.Bytes(), code.Sectionless,
+		code.ThinnedFor()
 	section := func(name string, relocatable bool, size uint64) *gpuSection {
 		at := slices.IndexFunc(r.Sections, func(s gpuSection) bool { return s.Name == name && s.Relocatable == relocatable })
 		if at < 0 {

@@ -12,12 +12,16 @@ import (
 )
 
 // For names the GPUs that code is to be for.
-var For = &command.Flag{Kind: command.String, Name: "for", Check: Check, Usage: "report what GPU code is missing, not needed, or compiled at the first start, for the GPUs of `LIST`: 9.0,8.6+PTX, sm_90a, 90-real;86-virtual, names as H100, or native for those of this machine; 9.0+PTX also asks for PTX, of which drivers make code for GPUs after 9.0"}
+var For = &command.Flag{Kind: command.String, Name: "for", Check: Check,
+	Usage: "report what GPU code is missing, not needed, or compiled at the first start, for the GPUs of `LIST`: " +
+		"9.0,8.6+PTX, sm_90a, 90-real;86-virtual, names as H100, or native for those of this machine; 9.0+PTX also asks " +
+		"for PTX, of which drivers make code for GPUs after 9.0"}
 
 func Check(list string) error { _, _, err := gpucode.ParseList(list); return err }
 
-// Targets returns the GPUs that --for names, of which the command line was checked; nil where it is not given. One whose
-// number is not known, as where a CUDA set is newer than this program, is a warning, or the error that refuse makes of it.
+// Targets returns the GPUs that --for names, of which the command line was checked; nil where it is not given. One
+// whose number is not known, as where a CUDA set is newer than this program, is a warning, or the error that refuse
+// makes of it.
 func Targets(s *walk.Session, c *command.Line, refuse func(gpucode.Target) error) ([]gpucode.Target, error) {
 	if !c.IsSet(For.Name) {
 		return nil, nil
@@ -30,7 +34,8 @@ func Targets(s *walk.Session, c *command.Line, refuse func(gpucode.Target) error
 		if err := refuse(t); err != nil {
 			return nil, err
 		}
-		s.Log.Warnf("--for %s: no GPU with this number is known here; the general rule is applied to it. %s", t.Arch, Meant(t))
+		s.Log.Warnf("--for %s: no GPU with this number is known here; the general rule is applied to it. %s",
+			t.Arch, Meant(t))
 	}
 	if native {
 		own, err := host.Native()

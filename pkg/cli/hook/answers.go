@@ -27,10 +27,11 @@ func (a *answers) say(word string) {
 func (a *answers) note(message string) { a.print("log " + message) }
 func (a *answers) fail(message string) { a.print("error " + message) }
 
-// print returns when the line is printed: what a tool prints next comes after it. The shell reads a pipe byte by byte, so
-// when it is empty, the shell has obeyed all but the last word, which says nothing.
+// print returns when the line is printed: what a tool prints next comes after it. The shell reads a pipe byte by byte,
+// so when it is empty, the shell has obeyed all but the last word, which says nothing.
 func (a *answers) print(word string) {
-	a.say(strings.ReplaceAll(strings.ToValidUTF8(word, "\ufffd"), "\x00", "\ufffd")) // half a character would eat the NUL behind it
+	// half a character would eat the NUL behind it
+	a.say(strings.ReplaceAll(strings.ToValidUTF8(word, "\ufffd"), "\x00", "\ufffd"))
 	a.say("")
 	if a.pipe == nil {
 		return

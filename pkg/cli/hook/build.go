@@ -14,8 +14,8 @@ import (
 	"cuda-runpath/pkg/remedy"
 )
 
-// The tools in the order in which they run: those that edit run paths, in one walk where their flags allow it; then what
-// runs by itself, the last two to check what the others leave.
+// The tools in the order in which they run: those that edit run paths, in one walk where their flags allow it; then
+// what runs by itself, the last two to check what the others leave.
 var (
 	editors = []string{"stubReplace", "autoAddDriverRunpath", "addCudaCompatRunpath"}
 	others  = []string{"thinCuda", "noRunpathAmbiguity", "cudaCapabilitiesCheck"}
@@ -162,15 +162,16 @@ func (b *build) only(key, what, setting string) (string, error) {
 	return strings.Join(values, ""), nil
 }
 
-// compat returns the compat directory: the setting cudaCompat where it is set at all, else the one that came with a hook;
-// "" for none. Where nobody knows whether there is one, that is an error for addCudaCompatRunpath.
+// compat returns the compat directory: the setting cudaCompat where it is set at all, else the one that came with a
+// hook; "" for none. Where nobody knows whether there is one, that is an error for addCudaCompatRunpath.
 func (b *build) compat() (string, error) {
 	if b.isSet("cudaCompat") {
 		return b.text("cudaCompat"), nil
 	}
 	directory, err := b.only("compat", "addCudaCompatRunpath came with different compat directories", "cudaCompat")
 	if err == nil && b.forStubs() {
-		directory, err = b.only("stubs-compat", "removeStubsFromRunpathHook came with different compat directories", "cudaCompat")
+		directory, err = b.only("stubs-compat", "removeStubsFromRunpathHook came with different compat directories",
+			"cudaCompat")
 	}
 	if unknown := b.given("compat-unknown"); err == nil && directory == "" && len(unknown) > 0 {
 		return "", fmt.Errorf("addCudaCompatRunpath: %s; set cudaCompat to its directory, or to nothing for none", unknown[0])
@@ -193,7 +194,8 @@ func (b *build) link() (string, error) {
 		}
 	}
 	if without, ends := strings.CutSuffix(link, "/lib"); ends {
-		return "", fmt.Errorf("driverLink is '%s', which must be the directory without its last part, lib: '%s'", link, without)
+		return "", fmt.Errorf("driverLink is '%s', which must be the directory without its last part, lib: '%s'",
+			link, without)
 	}
 	return link, nil
 }
@@ -208,7 +210,8 @@ func (b *build) places() (args []string, err error) {
 		args = append(args, "--driver-link", link+"/lib")
 	}
 	directory, err := b.compat()
-	if err != nil && (b.asked("addCudaCompatRunpath") && b.switchedOff("addCudaCompatRunpath") == "" || len(b.given("compat")) > 1) {
+	if err != nil && (b.asked("addCudaCompatRunpath") && b.switchedOff("addCudaCompatRunpath") == "" ||
+		len(b.given("compat")) > 1) {
 		return nil, err
 	}
 	if directory != "" {
@@ -220,12 +223,14 @@ func (b *build) places() (args []string, err error) {
 // errNoGPUs says that nobody named GPUs, and what to write.
 func errNoGPUs(setting string) error {
 	return errors.New(setting + ": for which GPUs? Add a line to the package, such as" +
-		" cudaCapabilities = cudaPackages.flags.cudaCapabilities; or cudaCapabilities = [ \"8.0\" \"9.0+PTX\" ]; ([ ] means none)," +
-		" or to nativeBuildInputs the hook that has the list of its CUDA set: cudaPackages.thinCuda, cudaPackages.cudaCapabilitiesCheck")
+		" cudaCapabilities = cudaPackages.flags.cudaCapabilities; or cudaCapabilities = [ \"8.0\" \"9.0+PTX\" ]; ([ ] " +
+		"means none)," +
+		" or to nativeBuildInputs the hook that has the list of its CUDA set: cudaPackages.thinCuda, " +
+		"cudaPackages.cudaCapabilitiesCheck")
 }
 
-// gpus returns the list of GPUs: the setting cudaCapabilities where it is set at all, else what came with a hook; "" for
-// none. setting is what asks for it.
+// gpus returns the list of GPUs: the setting cudaCapabilities where it is set at all, else what came with a hook; ""
+// for none. setting is what asks for it.
 func (b *build) gpus(setting string) (string, error) {
 	if b.isSet("cudaCapabilities") {
 		words, err := b.list("cudaCapabilities")
@@ -259,7 +264,8 @@ func (b *build) edits(tools ...string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	args := slices.Concat(b.common(), []string{"--force-runpath"}, places) // a package says --force-rpath, which comes before it
+	// a package says --force-rpath, which comes before it
+	args := slices.Concat(b.common(), []string{"--force-runpath"}, places)
 	if position := b.text("driverLinkPosition"); position != "" {
 		args = append(args, "--position", position)
 	}
@@ -455,7 +461,8 @@ func (b *build) run(w walk, more ...string) error {
 	argv := b.command(w, paths, more...)
 	// What a tool finds is for the log.
 	if status := b.start(b.log, b.log, nil, argv[0], argv[1:]...); status != 0 {
-		b.fail(fmt.Sprintf("%s failed with exit status %d; what it said is above. The same again: %s", names, status, remedy.Quote(argv...)))
+		b.fail(fmt.Sprintf("%s failed with exit status %d; what it said is above. The same again: %s", names, status,
+			remedy.Quote(argv...)))
 		return exitStatus(status)
 	}
 	return nil

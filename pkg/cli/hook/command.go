@@ -20,9 +20,11 @@ func Command() *command.Command {
 		Usage:     "what the Nix setup hooks call at the moments of a build",
 		ArgsUsage: "MOMENT",
 		Examples:  "runpath hook --settings",
-		Description: "Reads the shell's variables from stdin and answers with words that the hook obeys; nothing of it is for people.\n" +
+		Description: "Reads the shell's variables from stdin and answers with words that the hook obeys; nothing of it is " +
+			"for people.\n" +
 			"The hooks' settings are described in nix/hooks.section.md, the interface in pkg/cli/hook.",
-		Flags: []*command.Flag{{Name: "settings", Usage: "print the names of the variables that a hook hands over, a line each"}},
+		Flags: []*command.Flag{{Name: "settings",
+			Usage: "print the names of the variables that a hook hands over, a line each"}},
 		Action: func(c *command.Line) error {
 			if c.Bool("settings") {
 				for _, name := range Settings() {

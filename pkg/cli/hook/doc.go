@@ -1,6 +1,6 @@
-// Package hook is what the setup hooks of hooks/ call: `runpath hook MOMENT`. A hook is a shim in bash that tells of the
-// moments of a build and hands over what the shell has. What that means is decided here: which tools run, in which order,
-// with which arguments, what is said, and how the build goes on.
+// Package hook is what the setup hooks of hooks/ call: `runpath hook MOMENT`. A hook is a shim in bash that tells of
+// the moments of a build and hands over what the shell has. What that means is decided here: which tools run, in which
+// order, with which arguments, what is said, and how the build goes on.
 //
 // # The interface, version 1
 //
@@ -27,9 +27,9 @@
 //
 // The shell's state is words, each with a NUL behind it: NAME, the attributes that bash's declare gives it ("a" of an
 // array, "A" of an attribute set), the number of its values, the values. What is unset is left out. Beside variables
-// there are arguments, those of the moment (of a function), output:NAME, with the output's path, and function:autoPatchelf,
-// where the shell has such a function.
-// The array cudaRunpathGiven has what the hooks brought, as KEY=VALUE:
+// there are arguments, those of the moment (of a function), output:NAME, with the output's path, and
+// function:autoPatchelf, where the shell has such a function. The array cudaRunpathGiven has what the hooks brought, as
+// KEY=VALUE:
 //
 //	program=VERSION TOOLS    a package of the program; VERSION is a number
 //	tool=TOOL                runs at the end of fixup

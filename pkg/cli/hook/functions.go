@@ -34,8 +34,8 @@ func arguments(function, flag string, args []string) (given bool, paths []string
 	return given, args, nil
 }
 
-// onFiles runs a tool on files. Links are followed, since packages pass $out/lib/*.so; files that are not ELF are skipped,
-// and what is not there is a warning, unless cudaRunpathStrict is set.
+// onFiles runs a tool on files. Links are followed, since packages pass $out/lib/*.so; files that are not ELF are
+// skipped, and what is not there is a warning, unless cudaRunpathStrict is set.
 func (b *build) onFiles(function string, args []string) error {
 	tool, flag := nixpkgsFunctions[function], ""
 	if tool == "autoAddDriverRunpath" {
@@ -140,8 +140,8 @@ func (b *build) patchOutputs() error {
 	return nil
 }
 
-// patchLate runs autoPatchelf where cudaRunpathHook is to and the functions that the hook brings are not there: a phase set
-// it, or nixpkgs' own are.
+// patchLate runs autoPatchelf where cudaRunpathHook is to and the functions that the hook brings are not there: a phase
+// set it, or nixpkgs' own are.
 func (b *build) patchLate(tools []string) error {
 	if !b.brings("settings", "") || !b.isTrue("cudaRunpathAutoPatchelf") || b.brings("autoPatchelf", "") {
 		return nil
@@ -173,9 +173,11 @@ func (b *build) patch(args []string, more ...string) error {
 			return err
 		}
 	}
-	ignore, appended, runtime, patchelf, own, libs, extra := lists[0], lists[1], lists[2], lists[3], lists[4], lists[5], lists[6]
+	ignore, appended, runtime, patchelf, own, libs, extra := lists[0], lists[1], lists[2], lists[3], lists[4],
+		lists[5], lists[6]
 	if slices.Contains(ignore, "1") {
-		b.note("warning: autoPatchelf: autoPatchelfIgnoreMissingDeps = true is deprecated: write [ \"*\" ], or better the names")
+		b.note(
+			"warning: autoPatchelf: autoPatchelfIgnoreMissingDeps = true is deprecated: write [ \"*\" ], or better the names")
 		ignore = []string{"*"}
 	}
 	for i := range runtime {
@@ -195,12 +197,15 @@ func (b *build) patch(args []string, more ...string) error {
 		case len(bintools) > 0:
 			variables = []string{"NIX_BINTOOLS=" + bintools[len(bintools)-1]}
 		case !slices.ContainsFunc(flags, asks):
-			return errors.New("autoPatchelf: nothing says which interpreter and C library programs get: $NIX_BINTOOLS is not set. " +
-				"Add autoPatchelfHook to nativeBuildInputs, which brings one, or autoPatchelfFlags = [ \"--interpreter=…\" ]")
+			return errors.New(
+				"autoPatchelf: nothing says which interpreter and C library programs get: $NIX_BINTOOLS is not set. " +
+					"Add autoPatchelfHook to nativeBuildInputs, which brings one, or autoPatchelfFlags = [ \"--interpreter=…\" ]")
 		}
 	}
-	argv := slices.Concat(b.common()[:2], []string{"--ignore-missing"}, ignore, []string{"--paths"}, paths, []string{"--libs"}, libs, extra,
-		[]string{"--runtime-dependencies"}, runtime, []string{"--append-rpaths"}, appended, flags, []string{"--extra-args"}, patchelf)
+	argv := slices.Concat(b.common()[:2], []string{"--ignore-missing"}, ignore, []string{"--paths"}, paths,
+		[]string{"--libs"}, libs, extra,
+		[]string{"--runtime-dependencies"}, runtime, []string{"--append-rpaths"}, appended, flags,
+		[]string{"--extra-args"}, patchelf)
 	if status := b.start(b.log, b.log, variables, b.binary(function), argv...); status != 0 {
 		return exitStatus(status)
 	}
@@ -218,7 +223,8 @@ func (b *build) patchFlags(flat bool) (flags []string, err error) {
 	if b.isTrue("cudaOpened") {
 		flags = append(flags, "--opened")
 	}
-	if top := b.text("NIX_BUILD_TOP"); top != "" && !b.isTrue("noAuditTmpdir") { // stdenv's audit of run paths has been before
+	// stdenv's audit of run paths has been before
+	if top := b.text("NIX_BUILD_TOP"); top != "" && !b.isTrue("noAuditTmpdir") {
 		flags = append(flags, "--temporary", top)
 	}
 	tools, err := b.editing(func(string) {})

@@ -22,8 +22,8 @@ func (b *build) wantsStubs() bool {
 	return b.isTrue("stubReplaceForChecks") && asked && b.switchedOff("stubReplace") == ""
 }
 
-// before is the moment before fixup, whose shrink step drops stub directories (they hold libcuda.so, not libcuda.so.1) and
-// with them the knowledge of where the stubs are.
+// before is the moment before fixup, whose shrink step drops stub directories (they hold libcuda.so, not libcuda.so.1)
+// and with them the knowledge of where the stubs are.
 func (b *build) before() error {
 	if !b.wantsStubs() || b.text("cudaRunpathStubs") != "" {
 		return nil
@@ -78,7 +78,8 @@ func (b *build) fixup() error {
 		return err
 	}
 	if flag, remedy := disagreeing(walks); flag != "" {
-		b.note(fmt.Sprintf("warning: %s is in the flags of one tool alone, and the one that runs last decides; %s", flag, remedy))
+		b.note(fmt.Sprintf("warning: %s is in the flags of one tool alone, and the one that runs last decides; %s",
+			flag, remedy))
 	}
 	late := b.wantsStubs() && b.text("cudaRunpathStubs") == ""
 	for i, w := range walks {
@@ -159,8 +160,11 @@ func (b *build) sayPrograms() {
 		_, path, _ := strings.Cut(program, " ")
 		paths = append(paths, path)
 	}
-	b.note(fmt.Sprintf("warning: the hooks of this build are of %d versions: %s; for all of them %s runs, the newest. Take them from one place",
-		len(paths), strings.Join(paths, ", "), b.text("cudaRunpathProgram")))
+	b.note(
+		fmt.Sprintf(
+			"warning: the hooks of this build are of %d versions: %s; for all of them %s runs, the newest. Take them from one "+
+				"place",
+			len(paths), strings.Join(paths, ", "), b.text("cudaRunpathProgram")))
 }
 
 // sayStandIns says which of nixpkgs' entries the package has taken away or changed.
@@ -180,8 +184,8 @@ func (b *build) sayStandIns() {
 	}
 }
 
-// noteOpened says, with cudaOpened, what autoPatchelf would put in for CUDA's libraries that files open by name and that
-// inputs have: the tools leave entries that are not theirs alone.
+// noteOpened says, with cudaOpened, what autoPatchelf would put in for CUDA's libraries that files open by name and
+// that inputs have: the tools leave entries that are not theirs alone.
 func (b *build) noteOpened(tools []string) error {
 	paths, libs := b.paths(), b.inputLibraries("--libs")
 	if !b.isTrue("cudaOpened") || len(libs) == 0 || len(paths) == 0 {
@@ -252,7 +256,8 @@ func (b *build) offer(late bool) error {
 		if err := os.MkdirAll(for_, 0o755); err != nil {
 			return err
 		}
-		if err := os.Symlink("../libcuda.so.1", filepath.Join(for_, "libcuda.so")); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := os.Symlink("../libcuda.so.1", filepath.Join(for_, "libcuda.so")); err != nil &&
+			!errors.Is(err, fs.ErrExist) {
 			return err
 		}
 	}
@@ -266,8 +271,8 @@ const (
 	fixed = "fixed\n"
 )
 
-// markPath is the file that stands for the end of fixup: what has changed since has a ctime that is not before its own. ""
-// outside of a build.
+// markPath is the file that stands for the end of fixup: what has changed since has a ctime that is not before its own.
+// "" outside of a build.
 func (b *build) markPath() string {
 	if top := b.top(); top != "" {
 		return filepath.Join(top, "cuda-runpath-fixed")
@@ -290,8 +295,8 @@ func (b *build) mark(text string) error {
 	return plainfile.Write(b.markPath(), 0o644, []byte(text))
 }
 
-// end is the moment at which the build has succeeded: whether what the tools left still holds, where ELF files have changed
-// since. The tools walk the outputs again: the files that changed may be more than a command line holds.
+// end is the moment at which the build has succeeded: whether what the tools left still holds, where ELF files have
+// changed since. The tools walk the outputs again: the files that changed may be more than a command line holds.
 func (b *build) end() error {
 	if b.markPath() == "" {
 		return nil
@@ -305,7 +310,8 @@ func (b *build) end() error {
 	}
 	// In a shell of its own a failure ends that shell alone.
 	if said, err := os.ReadFile(b.markPath()); err != nil || string(said) != fixed {
-		return errors.New("the hooks failed at the end of postFixup, and the build went on without them; what they said is above")
+		return errors.New(
+			"the hooks failed at the end of postFixup, and the build went on without them; what they said is above")
 	}
 	changed, err := b.changedSince(mark)
 	if err != nil || len(changed) == 0 {
@@ -361,8 +367,11 @@ func (b *build) end() error {
 		}
 	}
 	if failed {
-		b.fail("what a phase after fixup (postPhases, distPhase, a check phase) did undoes what the hooks did at the end of postFixup. " +
-			"Do it in postFixup, or say it: appendRunpaths for directories that autoPatchelf adds, cudaOpened for libraries that are opened by name")
+		b.fail(
+			"what a phase after fixup (postPhases, distPhase, a check phase) did undoes what the hooks did at the end of " +
+				"postFixup. " +
+				"Do it in postFixup, or say it: appendRunpaths for directories that autoPatchelf adds, cudaOpened for libraries " +
+				"that are opened by name")
 		return errReported
 	}
 	return nil
@@ -378,7 +387,8 @@ func (b *build) sayNothingRan() {
 		}
 	}
 	if len(tools) > 0 {
-		b.note("no postFixup hooks ran in this build (dontFixup, or phases without them): " + strings.Join(tools, " ") + " did nothing")
+		b.note("no postFixup hooks ran in this build (dontFixup, or phases without them): " + strings.Join(tools, " ") +
+			" did nothing")
 	}
 }
 
@@ -425,7 +435,8 @@ func (b *build) wouldEdit(w walk, files map[string]bool) (bool, error) {
 	for _, file := range report.Files {
 		if file.Action == "edited" && files[file.Path] {
 			edited = true
-			b.fail(fmt.Sprintf("%s: a phase after fixup changed it: %s would make its run path '%s' of '%s' again", remedy.Line(file.Path),
+			b.fail(fmt.Sprintf("%s: a phase after fixup changed it: %s would make its run path '%s' of '%s' again",
+				remedy.Line(file.Path),
 				strings.Join(w.tools, ", "), strings.Join(file.After, ":"), strings.Join(file.Before, ":")))
 		}
 	}

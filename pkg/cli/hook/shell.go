@@ -25,7 +25,8 @@ func Settings() []string {
 		"appendRunpaths", "appendRunpathsArray", "runtimeDependencies", "runtimeDependenciesArray", "patchelfFlags",
 		"patchelfFlagsArray", "autoPatchelfFlags", "autoPatchelfFlagsArray", "autoPatchelfLibs", "extraAutoPatchelfLibs",
 		// stdenv's.
-		"NIX_BUILD_CORES", "NIX_BUILD_TOP", "NIX_BINTOOLS", "TMPDIR", "IN_NIX_SHELL", "noAuditTmpdir", "pkgsHostTarget", "dontPatchELF",
+		"NIX_BUILD_CORES", "NIX_BUILD_TOP", "NIX_BINTOOLS", "TMPDIR", "IN_NIX_SHELL", "noAuditTmpdir", "pkgsHostTarget",
+		"dontPatchELF",
 		"dontGenerateLDCache", "hookName", "hook", "fixupOutputHooks",
 	}
 	for _, tool := range Tools() {
@@ -48,9 +49,11 @@ type shell struct {
 	outputs  map[string]string
 }
 
-var errState = errors.New("what the shell hands over ends too early: the setup hook and the program are not of one version")
+var errState = errors.New(
+	"what the shell hands over ends too early: the setup hook and the program are not of one version")
 
-// readShell reads what the shim hands over: NAME, attributes, the number of values, the values, each with a NUL behind it.
+// readShell reads what the shim hands over: NAME, attributes, the number of values, the values, each with a NUL behind
+// it.
 func readShell(text []byte) (*shell, error) {
 	s := &shell{settings: map[string]setting{}, outputs: map[string]string{}}
 	words := bytes.Split(text, []byte{0})

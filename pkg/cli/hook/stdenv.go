@@ -27,8 +27,9 @@ import (
 	"cuda-runpath/pkg/tree"
 )
 
-// What stdenv's own setup hooks do to each output, in one walk: patchELF (pkgs/development/tools/misc/patchelf/setup-hook.sh
-// of nixpkgs) and auditTmpdir (pkgs/build-support/setup-hooks/audit-tmpdir.sh).
+// What stdenv's own setup hooks do to each output, in one walk: patchELF
+// (pkgs/development/tools/misc/patchelf/setup-hook.sh of nixpkgs) and auditTmpdir
+// (pkgs/build-support/setup-hooks/audit-tmpdir.sh).
 
 // notShrunk reports a file that patchELF leaves: [[ $file =~ .build-id ]], in which the dot is any character.
 func notShrunk(path string) bool { return strings.LastIndex(path, "build-id") > 0 }
@@ -110,8 +111,11 @@ func (w *outputWalk) run(args []string) error {
 		if tell.forbidden > 1 {
 			files = fmt.Sprintf("%d files name", tell.forbidden)
 		}
-		w.fail(fmt.Sprintf("in %s %s $TMPDIR (%s), which is gone after the build: whoever makes it again decides what is loaded or run. "+
-			"See above; fix: link without that -rpath, or install what the directory holds and name that; noAuditTmpdir = true switches this check off", dir, files, w.forbidden))
+		w.fail(
+			fmt.Sprintf(
+				"in %s %s $TMPDIR (%s), which is gone after the build: whoever makes it again decides what is loaded or run. "+
+					"See above; fix: link without that -rpath, or install what the directory holds and name that; noAuditTmpdir = "+
+					"true switches this check off", dir, files, w.forbidden))
 		return errReported
 	}
 	if failed {
@@ -140,7 +144,8 @@ func (w *outputWalk) visit(f *tree.File) (*seen, bool) {
 		n := 0
 		for line := range bytes.Lines(text) {
 			if n++; bytes.Contains(line, []byte(w.forbidden)) {
-				s.names = append(s.names, fmt.Sprintf(":%d: forbidden reference to %s: %s", n, w.forbidden, remedy.Line(strings.TrimRight(string(line), "\n"))))
+				s.names = append(s.names, fmt.Sprintf(":%d: forbidden reference to %s: %s", n, w.forbidden,
+					remedy.Line(strings.TrimRight(string(line), "\n"))))
 			}
 		}
 	}
@@ -171,7 +176,8 @@ func (w *outputWalk) elf(f *tree.File, s *seen) {
 			return nil, "", err
 		}
 		list = change.RunPath.List
-		s.removed, s.tag = without(runpath.Parse(before), runpath.Parse(list)), tag == elf.DT_RPATH && change.RunPath.Tag != tag && list != ""
+		s.removed, s.tag = without(runpath.Parse(before), runpath.Parse(list)),
+			tag == elf.DT_RPATH && change.RunPath.Tag != tag && list != ""
 		return &change, "", nil
 	})
 	if r.Action == edit.Failed {
@@ -184,7 +190,8 @@ func (w *outputWalk) elf(f *tree.File, s *seen) {
 	if audits {
 		for i, entry := range runpath.Parse(list) {
 			if strings.HasPrefix(entry, w.forbidden) {
-				s.names = append(s.names, fmt.Sprintf(": forbidden reference to %s: entry %d of the run path, %s", w.forbidden, i+1, remedy.Line(entry)))
+				s.names = append(s.names, fmt.Sprintf(": forbidden reference to %s: entry %d of the run path, %s", w.forbidden, i+1,
+					remedy.Line(entry)))
 			}
 		}
 	}

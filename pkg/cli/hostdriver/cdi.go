@@ -8,18 +8,20 @@ import (
 	"cuda-runpath/pkg/host/sandbox"
 )
 
-// cdiSpec is where runtimes look for specifications that an administrator makes (SPEC.md of the Container Device Interface).
+// cdiSpec is where runtimes look for specifications that an administrator makes (SPEC.md of the Container Device
+// Interface).
 const cdiSpec = "/etc/cdi/cuda-runpath.json"
 
 var cdiCommand = &command.Command{
 	Name:     "cdi",
 	Usage:    "print a CDI specification that gives containers the driver",
 	Examples: `sudo "$(command -v hostDriver)" cdi --write`,
-	Description: `--write puts it into /etc/cdi/cuda-runpath.json, where Docker, Podman, containerd and CRI-O read it. Write it again after each upgrade
-of the driver, and where "install" has changed something: it names the files that are there now.
+	Description: `--write puts it into /etc/cdi/cuda-runpath.json, where Docker, Podman, containerd and CRI-O read it.
+Write it again after each upgrade of the driver, and where "install" has changed something: it names the files that
+are there now.
 
-"--device cuda-runpath/driver=all" then gives a container of any image the GPU's devices and /run/opengl-driver, with the driver's
-libraries and the files of OpenCL, Vulkan and EGL, read-only.`,
+"--device cuda-runpath/driver=all" then gives a container of any image the GPU's devices and /run/opengl-driver, with
+the driver's libraries and the files of OpenCL, Vulkan and EGL, read-only.`,
 	Flags: []*command.Flag{prefixFlag, rootFlag, machineFlag, fromFlag, copiesFlag,
 		{Name: "write", Usage: "write it to " + cdiSpec + " instead of printing it"}},
 	Action: on(func(c *call) error {

@@ -12,8 +12,9 @@ var findCommand = &command.Command{
 	Name:     "find",
 	Usage:    "show the host's driver: its version and its libraries",
 	Examples: "hostDriver find --verbose",
-	Description: `Looks in the loader's cache and in the places that distributions, WSL, Jetson and containers use. Stubs for linking,
-compat packages, libraries for other machines and files that someone else could replace are left out.`,
+	Description: `Looks in the loader's cache and in the places that distributions, WSL, Jetson and containers use.
+Stubs for linking, compat packages, libraries for other machines and files that someone else could
+replace are left out.`,
 	Flags: []*command.Flag{rootFlag, machineFlag, fromFlag, jsonFlag, verboseFlag},
 	Action: on(func(c *call) error {
 		all, findErr := c.drivers(c.host)
@@ -54,7 +55,8 @@ func (c *call) show(d *host.Driver) {
 	if version == "" {
 		version = "(version unknown)"
 	}
-	fmt.Fprintf(c.Stdout, "%s driver %s in %s (%s)\n", d.Machine, version, command.Printable(d.Directory), command.Printable(d.Source))
+	fmt.Fprintf(c.Stdout, "%s driver %s in %s (%s)\n", d.Machine, version, command.Printable(d.Directory),
+		command.Printable(d.Source))
 	for _, lib := range d.Libraries {
 		fmt.Fprintf(c.Stdout, "  %-34s %-9s %s\n", command.Printable(lib.Soname), lib.Class, command.Printable(lib.File))
 	}
@@ -63,7 +65,8 @@ func (c *call) show(d *host.Driver) {
 		if at == "" {
 			at = "MISSING"
 		}
-		fmt.Fprintf(c.Stdout, "  %-34s %-9s %s (for %s)\n", command.Printable(n.Soname), "host's", at, command.Printable(strings.Join(n.By, ", ")))
+		fmt.Fprintf(c.Stdout, "  %-34s %-9s %s (for %s)\n", command.Printable(n.Soname), "host's", at,
+			command.Printable(strings.Join(n.By, ", ")))
 	}
 	if c.Bool("verbose") {
 		for _, o := range d.Others {

@@ -15,12 +15,18 @@ import (
 
 var (
 	rootFlag    = command.RootFlag
-	machineFlag = &command.Flag{Kind: command.String, Name: "machine", Usage: "for programs of machine `NAME`: x86_64, i386, aarch64, ...", DefaultText: "the system's"}
-	fromFlag    = &command.Flag{Kind: command.List, Name: "from", Usage: "take the driver from `DIR` and nowhere else (repeatable)"}
-	prefixFlag  = &command.Flag{Kind: command.String, Name: "prefix", Default: host.DefaultPrefix, Usage: "`DIR` is what programs see as " + host.DefaultPrefix}
-	besideFlag  = &command.Flag{Name: "beside", Usage: "work on " + host.BesidePrefix + ", for links of another module that owns the driver link"}
-	stateFlag   = &command.Flag{Kind: command.String, Name: "state-dir", Usage: "the copies are in `DIR`, on a disk, and what programs see leads there", DefaultText: host.StateDir}
-	gpuFlag     = &command.Flag{Kind: command.String, Name: "for", Usage: "the GPUs are those of `LIST`: 9.0,12.0, or names as H100", DefaultText: "what nvidia-smi or the PCI bus says"}
+	machineFlag = &command.Flag{Kind: command.String, Name: "machine",
+		Usage: "for programs of machine `NAME`: x86_64, i386, aarch64, ...", DefaultText: "the system's"}
+	fromFlag = &command.Flag{Kind: command.List, Name: "from",
+		Usage: "take the driver from `DIR` and nowhere else (repeatable)"}
+	prefixFlag = &command.Flag{Kind: command.String, Name: "prefix", Default: host.DefaultPrefix,
+		Usage: "`DIR` is what programs see as " + host.DefaultPrefix}
+	besideFlag = &command.Flag{Name: "beside", Usage: "work on " + host.BesidePrefix +
+		", for links of another module that owns the driver link"}
+	stateFlag = &command.Flag{Kind: command.String, Name: "state-dir",
+		Usage: "the copies are in `DIR`, on a disk, and what programs see leads there", DefaultText: host.StateDir}
+	gpuFlag = &command.Flag{Kind: command.String, Name: "for",
+		Usage: "the GPUs are those of `LIST`: 9.0,12.0, or names as H100", DefaultText: "what nvidia-smi or the PCI bus says"}
 	jsonFlag    = command.JSONFlag
 	dryRunFlag  = command.DryRunFlag
 	verboseFlag = command.VerboseFlag("also say what was not used, and why")
@@ -51,7 +57,8 @@ func on(do func(*call) error) func(*command.Line) error {
 
 // about reads which host and machine the flags ask for.
 func about(l *command.Line) (c *call, err error) {
-	c = &call{Line: l, host: &host.Host{Program: thisProgram(), AsRoot: os.Geteuid() == 0}, prefix: path.Clean(l.String("prefix"))}
+	c = &call{Line: l, host: &host.Host{Program: thisProgram(), AsRoot: os.Geteuid() == 0},
+		prefix: path.Clean(l.String("prefix"))}
 	if l.IsSet("prefix") && (!path.IsAbs(c.prefix) || c.prefix == "/") {
 		return nil, command.Misusef("--prefix %q: an absolute path is needed", l.String("prefix"))
 	}

@@ -22,7 +22,8 @@ import (
 var (
 	linksFlag  = &command.Flag{Name: "links", Usage: "make links to the driver's own libraries: less works by them"}
 	copyFlag   = &command.Flag{Name: "copy", Usage: "what is done without --links", Hidden: true}
-	compatFlag = &command.Flag{Kind: command.String, Name: "compat", Usage: "offer the compat package in `DIR` instead of the driver if it helps"}
+	compatFlag = &command.Flag{Kind: command.String, Name: "compat",
+		Usage: "offer the compat package in `DIR` instead of the driver if it helps"}
 )
 
 var installCommand = &command.Command{
@@ -30,24 +31,28 @@ var installCommand = &command.Command{
 	Usage:    "make /run/opengl-driver/lib a directory of the driver's libraries",
 	Examples: `sudo "$(command -v hostDriver)" install`,
 	Common:   []string{"dry-run", "from", "links", "beside", "compat", "verbose"},
-	Description: `The libraries are copies with a run path of $ORIGIN: a program's own glibc does not know where
-the host keeps its libraries, so the driver's own libcuda.so.1 does not find the PTX compiler that it opens. They are in
-/var/lib/hostDriver, on a disk; /run/opengl-driver is a link to there. --state-dir names another directory, for one on a disk that
-is mounted noexec. The set has also the files by which loaders of OpenCL, Vulkan and EGL find these, in share and etc beside lib.
-It is made beside the old one and put in its place by one rename; where the right one is there already, nothing is
-done. On x86-64, /run/opengl-driver-32/lib is made too where the host has the driver's 32-bit libraries. "hostDriver
-tmpfiles" is for repeating it at boot, when /run is empty, and after an upgrade of the driver.
+	Description: `The libraries are copies with a run path of $ORIGIN: a program's own glibc does not know where the
+host keeps its libraries, so the driver's own libcuda.so.1 does not find the PTX compiler that it opens. They are in
+/var/lib/hostDriver, on a disk; /run/opengl-driver is a link to there. --state-dir names another directory, for one on
+a disk that is mounted noexec. The set has also the files by which loaders of OpenCL, Vulkan and EGL find these, in
+share and etc beside lib. It is made beside the old one and put in its place by one rename; where the right one is
+there already, nothing is done. On x86-64, /run/opengl-driver-32/lib is made too where the host has the driver's
+32-bit libraries. "hostDriver tmpfiles" is for repeating it at boot, when /run is empty, and after an upgrade of the
+driver.
 
-With --links, the set is links to the driver's own libraries: code that is compiled at run time (Triton, numba) fails by them, and EGL
-and Vulkan do not find the rest of the driver.
+With --links, the set is links to the driver's own libraries: code that is compiled at run time (Triton, numba) fails
+by them, and EGL and Vulkan do not find the rest of the driver.
 
-With --beside, where Home Manager or nix-system-graphics owns /run/opengl-driver, nothing of theirs is touched: what programs see
-is /run/hostDriver, to which the links of Nix's package hostDriverLinks lead, once it is among their packages.
+With --beside, where Home Manager or nix-system-graphics owns /run/opengl-driver, nothing of theirs is touched: what
+programs see is /run/hostDriver, to which the links of Nix's package hostDriverLinks lead, once it is among their
+packages.
 
-With --compat, a compat package's libraries stand in for the driver's where its CUDA version is greater and it is made for such
-a driver; where it would not help, that is said, and the driver's own are installed. The next install decides again.
+With --compat, a compat package's libraries stand in for the driver's where its CUDA version is greater and it is made
+for such a driver; where it would not help, that is said, and the driver's own are installed. The next install decides
+again.
 
-A library of the driver that cannot be used (truncated, not readable) is named, and the exit status is 1; the rest is installed.`,
+A library of the driver that cannot be used (truncated, not readable) is named, and the exit status is 1; the rest is
+installed.`,
 	Flags: []*command.Flag{prefixFlag, besideFlag, rootFlag, machineFlag, fromFlag, stateFlag,
 		linksFlag, copyFlag, compatFlag, dryRunFlag, jsonFlag, verboseFlag, quietFlag},
 	Action: on(func(c *call) error {
@@ -68,8 +73,8 @@ A library of the driver that cannot be used (truncated, not readable) is named, 
 	}),
 }
 
-// site returns where an installation is: as the command line says, else as the last one there, else on a disk for what is below
-// /run.
+// site returns where an installation is: as the command line says, else as the last one there, else on a disk for what
+// is below /run.
 func (c *call) site() (install.Site, error) {
 	switch {
 	case c.Bool("links") && c.Bool("copy"):

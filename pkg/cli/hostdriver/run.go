@@ -22,23 +22,26 @@ var runCommand = &command.Command{
 hostDriver run --method library-path ./app`,
 	Common:    []string{"method", "from", "compat", "cache", "verbose"},
 	ArgsUsage: "[--] PROGRAM [ARGUMENT...]",
-	Description: `The libraries are kept in a private directory: links, and copies with a run path of their own where a library loads others.
---method auto chooses what makes the program work: where the kernel lets a user make a mount namespace, the program sees that
-directory as /run/opengl-driver/lib. (Inside, set-user-ID programs such as sudo have no effect.) LD_LIBRARY_PATH gets that directory
-too, for the program and what it starts, unless the program and its libraries ask for the driver and look for it there: an
-interpreter, a shell, or a program without the driver link in its run path would not find it otherwise. Where the kernel allows no
-namespace, it is LD_LIBRARY_PATH alone. --method namespace adds no LD_LIBRARY_PATH.
-TRITON_LIBCUDA_PATH is set either way, where it is not: Triton would ask ldconfig.
+	Description: `The libraries are kept in a private directory: links, and copies with a run path of their own where
+a library loads others. --method auto chooses what makes the program work: where the kernel lets a user make a mount
+namespace, the program sees that directory as /run/opengl-driver/lib. (Inside, set-user-ID programs such as sudo have
+no effect.) LD_LIBRARY_PATH gets that directory too, for the program and what it starts, unless the program and its
+libraries ask for the driver and look for it there: an interpreter, a shell, or a program without the driver link in
+its run path would not find it otherwise. Where the kernel allows no namespace, it is LD_LIBRARY_PATH alone. --method
+namespace adds no LD_LIBRARY_PATH. TRITON_LIBCUDA_PATH is set either way, where it is not: Triton would ask ldconfig.
 
-A compat package in the program's run path, or in one of its libraries', is used where it helps: its CUDA version is greater than
-the driver's, and it is made for drivers like that one. Otherwise the program gets the driver's own libcuda.so.1, because the
-other one would answer error 803.
+A compat package in the program's run path, or in one of its libraries', is used where it helps: its CUDA version is
+greater than the driver's, and it is made for drivers like that one. Otherwise the program gets the driver's own
+libcuda.so.1, because the other one would answer error 803.
 
 The exit status is the program's; 127 where it is not found, 126 where it cannot be started.`,
 	Flags: []*command.Flag{
-		{Kind: command.String, Name: "method", Default: string(run.Auto), Values: []string{string(run.Auto), string(run.Namespace), string(run.LibraryPath)}, Usage: "offer them through `METHOD`: auto, namespace or library-path"},
+		{Kind: command.String, Name: "method", Default: string(run.Auto),
+			Values: []string{string(run.Auto), string(run.Namespace), string(run.LibraryPath)},
+			Usage:  "offer them through `METHOD`: auto, namespace or library-path"},
 		{Kind: command.String, Name: "cache", Usage: "keep the libraries in `DIR`", DefaultText: "~/.cache/hostDriver"},
-		{Kind: command.String, Name: "compat", Default: string(host.CompatAuto), Usage: "`WHICH` compat packages to use: auto, always, never, or the one in this directory if it helps"},
+		{Kind: command.String, Name: "compat", Default: string(host.CompatAuto),
+			Usage: "`WHICH` compat packages to use: auto, always, never, or the one in this directory if it helps"},
 		prefixFlag, rootFlag, machineFlag, fromFlag, verboseFlag},
 	Action: func(l *command.Line) error {
 		if len(l.Args) == 0 {
@@ -69,7 +72,9 @@ The exit status is the program's; 127 where it is not found, 126 where it cannot
 		}
 		if wants.RPath && len(r.Hide) > 0 {
 			r.Warn = func() {
-				c.complain("%s names a compat directory in DT_RPATH, which comes before LD_LIBRARY_PATH: it is used whether or not it helps", r.Program[0])
+				c.complain(
+					"%s names a compat directory in DT_RPATH, which comes before LD_LIBRARY_PATH: it is used whether or not it helps",
+					r.Program[0])
 			}
 		}
 		err = r.Exec()

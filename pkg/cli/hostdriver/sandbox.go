@@ -16,7 +16,8 @@ import (
 
 const nixConf = "/etc/nix/nix.conf"
 
-var copiesFlag = &command.Flag{Kind: command.String, Name: "cache", Usage: "keep copies of the driver's libraries in `DIR`, where they are needed", DefaultText: "~/.cache/hostDriver"}
+var copiesFlag = &command.Flag{Kind: command.String, Name: "cache",
+	Usage: "keep copies of the driver's libraries in `DIR`, where they are needed", DefaultText: "~/.cache/hostDriver"}
 
 var sandboxCommand = &command.Command{
 	Name:      "sandbox",
@@ -24,13 +25,13 @@ var sandboxCommand = &command.Command{
 	Examples:  `sudo "$(command -v hostDriver)" sandbox`,
 	Common:    []string{"dry-run", "conf", "from", "program", "cache"},
 	ArgsUsage: "[DERIVATION [ROOT]]",
-	Description: `Without DERIVATION it sets Nix up: it adds lines to the end of nix.conf, where they add to the system features, and what is there
-stays; and because Nix wants a program without arguments, it writes a script hostDriver-sandbox beside it. --dry-run prints them. Then
-restart the daemon: systemctl restart nix-daemon.
+	Description: `Without DERIVATION it sets Nix up: it adds lines to the end of nix.conf, where they add to the
+system features, and what is there stays; and because Nix wants a program without arguments, it writes a script
+hostDriver-sandbox beside it. --dry-run prints them. Then restart the daemon: systemctl restart nix-daemon.
 
-With DERIVATION it is a pre-build-hook of Nix: for a derivation whose requiredSystemFeatures has cuda, gpu, nvidia-gpu or opengl, it prints the GPU's
-devices and the driver link, with the files that the links lead to, as paths that the sandbox is to show; for any other it prints nothing. An
-error fails only a build that asks for a GPU.`,
+With DERIVATION it is a pre-build-hook of Nix: for a derivation whose requiredSystemFeatures has cuda, gpu, nvidia-gpu
+or opengl, it prints the GPU's devices and the driver link, with the files that the links lead to, as paths that the
+sandbox is to show; for any other it prints nothing. An error fails only a build that asks for a GPU.`,
 	Flags: []*command.Flag{prefixFlag, rootFlag, machineFlag, fromFlag, copiesFlag,
 		{Kind: command.String, Name: "conf", Default: nixConf, Usage: "nix.conf is `FILE`"},
 		programFlag, dryRunFlag,

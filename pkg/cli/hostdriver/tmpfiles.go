@@ -15,21 +15,26 @@ import (
 )
 
 // programFlag is for what root starts later.
-var programFlag = &command.Flag{Kind: command.String, Name: "program", Usage: "root starts `FILE` then, which only root may be able to replace", DefaultText: "this program, or a copy in /usr/local/libexec"}
+var programFlag = &command.Flag{Kind: command.String, Name: "program",
+	Usage:       "root starts `FILE` then, which only root may be able to replace",
+	DefaultText: "this program, or a copy in /usr/local/libexec"}
 
 var tmpfilesCommand = &command.Command{
 	Name:     "tmpfiles",
 	Usage:    "repeat the installation at boot and after a driver upgrade",
 	Examples: `sudo "$(command -v hostDriver)" tmpfiles`,
 	Common:   []string{"dry-run", "from", "program", "part", "root"},
-	Description: `Writes a line for tmpfiles.d(5), which makes the link in /run at boot and needs no hostDriver then, and a systemd service that runs
-"hostDriver install" at each boot, before basic.target, and when a path unit notices that ldconfig has run. Both are enabled.
-What "install" is to be told (--prefix, --beside, --links, --state-dir, --from, --compat) goes into the service. --dry-run prints the files.
+	Description: `Writes a line for tmpfiles.d(5), which makes the link in /run at boot and needs no hostDriver then,
+and a systemd service that runs "hostDriver install" at each boot, before basic.target, and when a path unit notices
+that ldconfig has run. Both are enabled. What "install" is to be told (--prefix, --beside, --links, --state-dir,
+--from, --compat) goes into the service. --dry-run prints the files.
 
-Root starts a program that no other user can replace: this one where it is in a Nix store that is root's (with a garbage collector
-root) or in /usr, else a copy in /usr/local/libexec.`,
-	Flags: []*command.Flag{prefixFlag, besideFlag, rootFlag, machineFlag, fromFlag, stateFlag, linksFlag, copyFlag, compatFlag,
-		{Kind: command.String, Name: "part", Values: []string{"tmpfiles", "service", "path"}, Usage: "only print `PART`: tmpfiles, service or path"},
+Root starts a program that no other user can replace: this one where it is in a Nix store that is root's (with a
+garbage collector root) or in /usr, else a copy in /usr/local/libexec.`,
+	Flags: []*command.Flag{prefixFlag, besideFlag, rootFlag, machineFlag, fromFlag, stateFlag, linksFlag,
+		copyFlag, compatFlag,
+		{Kind: command.String, Name: "part", Values: []string{"tmpfiles", "service", "path"},
+			Usage: "only print `PART`: tmpfiles, service or path"},
 		programFlag,
 		{Kind: command.String, Name: "write", Usage: "write the files below `DIR`, as --root DIR does", Hidden: true},
 		dryRunFlag, jsonFlag, quietFlag},
@@ -123,7 +128,9 @@ func (c *call) boot(to *host.Host, files []made.File) error {
 		}
 	}
 	if !dryRun && !c.IsSet("write") && !readsBootFiles(to) {
-		c.complain("nothing here reads these files, for there is no systemd: have hostDriver install started at each boot, and after an upgrade of the driver")
+		c.complain(
+			"nothing here reads these files, for there is no systemd: have hostDriver install started at each boot, and after " +
+				"an upgrade of the driver")
 	}
 	switch {
 	case c.Bool("json"):
@@ -139,7 +146,8 @@ func (c *call) boot(to *host.Host, files []made.File) error {
 			fmt.Fprintf(c.Stdout, "%s: %s\n", command.Printable(to.Root.Path(f.Path)), action)
 		}
 		if len(changed) > 0 && systemd(to) {
-			fmt.Fprintln(c.Stdout, "now, for upgrades before the next boot: systemctl daemon-reload && systemctl start "+install.PathUnit)
+			fmt.Fprintln(c.Stdout, "now, for upgrades before the next boot: systemctl daemon-reload && systemctl start "+
+				install.PathUnit)
 		}
 	}
 	return nil
@@ -147,7 +155,8 @@ func (c *call) boot(to *host.Host, files []made.File) error {
 
 // readsBootFiles reports whether a system has anything that reads units, or lines for tmpfiles.d.
 func readsBootFiles(h *host.Host) bool {
-	return systemd(h) || slices.ContainsFunc([]string{"/usr/lib/systemd/systemd", "/lib/systemd/systemd", "/usr/bin/systemd-tmpfiles",
+	return systemd(h) || slices.ContainsFunc([]string{"/usr/lib/systemd/systemd", "/lib/systemd/systemd",
+		"/usr/bin/systemd-tmpfiles",
 		"/bin/systemd-tmpfiles", "/run/current-system/sw/bin/systemd-tmpfiles"}, func(name string) bool {
 		_, err := h.Root.Stat(name)
 		return err == nil

@@ -19,8 +19,8 @@ var uninstallCommand = &command.Command{
 	Name:     "uninstall",
 	Usage:    "take back what install, tmpfiles, sandbox and cdi made",
 	Examples: `sudo "$(command -v hostDriver)" uninstall`,
-	Description: `Everything that they made is on record in /var/lib/hostDriver/made.json, and goes. What somebody changed since stays, and so
-does what no record knows; each is named, with the reason, and the exit status is 1.
+	Description: `Everything that they made is on record in /var/lib/hostDriver/made.json, and goes. What somebody
+changed since stays, and so does what no record knows; each is named, with the reason, and the exit status is 1.
 
 With --prefix or --beside, only the libraries there are taken away.`,
 	Flags: []*command.Flag{prefixFlag, besideFlag, rootFlag, dryRunFlag, jsonFlag, quietFlag},

@@ -30,18 +30,20 @@ runpath manifest --html set.html torch.json cudnn.json > set.json
 runpath manifest --diff old.json new.json`,
 		Common:    []string{"diff", "markdown", "html", "json", "verbose"},
 		ArgsUsage: "PATH...",
-		Description: `Of each ELF file: machine, kind, soname, needed libraries, run path, interpreter, what each library resolves to, what it opens by
-name, resolution note, GPU code by architecture, the store paths that it names, size and build ID; of each package, a store path or a
-directory that is named, the sums. The same files give the same bytes, on every machine with the same libraries. A PATH may be a manifest,
-which is joined with the others. With --diff, of two manifests or directories, in words: what changed for whoever uses the package; another
-hash in the store is no change, nor is a build ID. The exit status is 1 where they differ.`,
+		Description: `Of each ELF file: machine, kind, soname, needed libraries, run path, interpreter, what each
+library resolves to, what it opens by name, resolution note, GPU code by architecture, the store paths that it names,
+size and build ID; of each package, a store path or a directory that is named, the sums. The same files give the same
+bytes, on every machine with the same libraries. A PATH may be a manifest, which is joined with the others. With
+--diff, of two manifests or directories, in words: what changed for whoever uses the package; another hash in the
+store is no change, nor is a build ID. The exit status is 1 where they differ.`,
 		Flags: []*command.Flag{
 			{Name: "diff", Usage: "say what differs between two: manifests, directories or store paths"},
 			{Name: "markdown", Usage: "with --diff: print Markdown, for a pull request"},
 			{Kind: command.String, Name: "html",
 				Usage: "also write a page about the packages to `FILE`, - for stdout in place of the document"},
 			{Kind: command.String, Name: "closure",
-				Usage: "the store knows of the packages what `FILE` says, in JSON: exportReferencesGraph, or nix path-info --json --recursive; without it nix-store is asked"},
+				Usage: "the store knows of the packages what `FILE` says, in JSON: exportReferencesGraph, or nix path-info " +
+					"--json --recursive; without it nix-store is asked"},
 			command.RootFlag, flags.Malformed, command.JSONFlag, flags.Jobs,
 			command.VerboseFlag("with --diff: also files that are a little larger or smaller"),
 			command.QuietFlag("with --diff: the summary only"),

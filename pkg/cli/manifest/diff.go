@@ -201,5 +201,6 @@ func code(name string) string {
 
 // escaped is text in which no character is Markdown's.
 func escaped(text string) string {
-	return strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "<", "&lt;", ">", "&gt;", "[", `\[`, "|", `\|`).Replace(text)
+	return strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "<", "&lt;", ">", "&gt;", "[", `\[`, "|",
+		`\|`).Replace(text)
 }

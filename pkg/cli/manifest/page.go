@@ -24,15 +24,24 @@ const pageHead = `<!DOCTYPE html>
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <title>runpath manifest</title>
 <style>
-:root { color-scheme: light dark; --bg: #fff; --fg: #1c2024; --dim: #646b73; --line: #dfe3e8; --bar: #2f6db5; --bad: #c62828; --good: #2e7d32; }
-@media (prefers-color-scheme: dark) { :root { --bg: #16191d; --fg: #e4e7ea; --dim: #98a1ab; --line: #2e343b; --bar: #79b8ff; --bad: #ff7b72; --good: #7ccf85; } }
-body { margin: 0; padding: 1.5rem 2rem 4rem; background: var(--bg); color: var(--fg); font: 15px/1.5 system-ui, "DejaVu Sans", sans-serif; max-width: 80rem; }
+:root { color-scheme: light dark; --bg: #fff; --fg: #1c2024; --dim: #646b73;
+  --line: #dfe3e8; --bar: #2f6db5; --bad: #c62828; --good: #2e7d32; }
+@media (prefers-color-scheme: dark) {
+  :root {
+    --bg: #16191d; --fg: #e4e7ea; --dim: #98a1ab;
+    --line: #2e343b; --bar: #79b8ff; --bad: #ff7b72; --good: #7ccf85;
+  }
+}
+body { margin: 0; padding: 1.5rem 2rem 4rem; background: var(--bg); color: var(--fg);
+  font: 15px/1.5 system-ui, "DejaVu Sans", sans-serif; max-width: 80rem; }
 h1 { font-size: 1.35rem; } h2 { font-size: 1.1rem; margin: 2rem 0 .3rem; }
 p { margin: .2rem 0 .6rem; } .dim { color: var(--dim); } .bad { color: var(--bad); } .good { color: var(--good); }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; }
-th { text-align: left; border-bottom: 2px solid var(--line); } th, td { padding: .25rem .7rem .25rem 0; vertical-align: top; }
-td { border-bottom: 1px solid var(--line); overflow-wrap: anywhere; } .n { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
+th { text-align: left; border-bottom: 2px solid var(--line); }
+th, td { padding: .25rem .7rem .25rem 0; vertical-align: top; }
+td { border-bottom: 1px solid var(--line); overflow-wrap: anywhere; }
+.n { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
 meter { width: 10rem; } code { font-size: .92em; }
 </style>
 </head>
@@ -179,7 +188,8 @@ func (p *page) byGPU(packages []*manifest.Package) {
 		rows = append(rows, append(row, p.text(strings.Join(other, ", "))))
 	}
 	p.table("Packages by GPU",
-		"What at least one file of the package has for a GPU of NVIDIA's: code of its own, code of an older one that runs there, or PTX, which the driver compiles. Of one file: <code>runpath gpu --for</code>.",
+		"What at least one file of the package has for a GPU of NVIDIA's: code of its own, code of an older one that runs "+
+			"there, or PTX, which the driver compiles. Of one file: <code>runpath gpu --for</code>.",
 		"No package has code for GPUs.", head, rows)
 }
 
@@ -194,7 +204,10 @@ func (p *page) weight(packages []*manifest.Package, sum *manifest.Summary) {
 		rows = append(rows, []string{g.String(), megabytes(rest), meter(rest, uint64(sum.Bytes)), megabytes(others)})
 	}
 	p.table("For one GPU",
-		fmt.Sprintf("What the packages, %s now, would weigh without the code that this GPU can never take. <code>runpath thin</code> leaves more: what a library looks up by itself, parts of pages, and what it does not understand.", gpucode.Megabytes(uint64(sum.Bytes))),
+		fmt.Sprintf(
+			"What the packages, %s now, would weigh without the code that this GPU can never take. <code>runpath thin</code> "+
+				"leaves more: what a library looks up by itself, parts of pages, and what it does not understand.",
+			gpucode.Megabytes(uint64(sum.Bytes))),
 		"There is no code for GPUs of NVIDIA's to leave out.", []string{"GPU", "#MB", "", "#MB for others"}, rows)
 }
 
@@ -234,7 +247,8 @@ func (p *page) notFound(packages []*manifest.Package) {
 		}
 	}
 	p.table("Not found",
-		"Libraries that files need and do not find by themselves, the driver's left out. A process that has them already, as Python's has libpython, may settle that: <code>runpath audit</code> says.",
+		"Libraries that files need and do not find by themselves, the driver's left out. A process that has them already, "+
+			"as Python's has libpython, may settle that: <code>runpath audit</code> says.",
 		"Every file finds what it needs.", []string{"package", "library", "#files"}, rows)
 }
 
@@ -255,7 +269,8 @@ func (p *page) packages(packages []*manifest.Package) {
 			fmt.Sprint(pkg.DriverLinks), fmt.Sprint(len(pkg.References)), most})
 	}
 	p.table("Packages",
-		"The largest first. The last column is the reference that alone brings most into the closure, where the store knows.", "There are no packages.",
+		"The largest first. The last column is the reference that alone brings most into the closure, where the store knows.",
+		"There are no packages.",
 		[]string{"package", "#MB", "#GPU code", "#files", "#programs", "#libraries", "#driver links", "#references",
 			"costliest reference"}, rows)
 }

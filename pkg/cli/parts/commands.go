@@ -32,7 +32,8 @@ func Cache() *command.Command {
 				Flags:     []*command.Flag{command.JSONFlag, flags.Jobs},
 				Action:    walk.With(func(s *walk.Session, _ *command.Line) error { return show.Files(s, "note") }),
 			},
-			cacheCommand("write", "write the resolution note, or bring it up to date", "runpath cache write app", false, flags.DriverLink, flags.Compat, flags.Stub, flags.Malformed),
+			cacheCommand("write", "write the resolution note, or bring it up to date", "runpath cache write app", false,
+				flags.DriverLink, flags.Compat, flags.Stub, flags.Malformed),
 			cacheCommand("remove", "remove the resolution note", "runpath cache remove app", true),
 		},
 	}
@@ -46,7 +47,8 @@ func cacheCommand(name, usage, example string, remove bool, more ...*command.Fla
 		Common:    []string{"copy", "dry-run", "json", "verbose", "quiet"},
 		Examples:  example,
 		ArgsUsage: "PATH...",
-		Flags:     slices.Concat(more, []*command.Flag{flags.Copy, flags.Store, flags.EvenInStore, command.DryRunFlag}, flags.Tree),
+		Flags: slices.Concat(more, []*command.Flag{flags.Copy, flags.Store, flags.EvenInStore, command.DryRunFlag},
+			flags.Tree),
 		Action: walk.With(func(s *walk.Session, c *command.Line) error {
 			p := edit.Parts{Options: editing.Options(c)}
 			p.Note = &edit.Note{Write: !remove, Remove: remove, Anew: true, Maps: normal.New(normal.Settings{
@@ -68,25 +70,30 @@ func checkName(what, name string) error {
 
 func Edit() *command.Command {
 	return &command.Command{
-		Name:      "edit",
-		Also:      []string{"interpreter", "needed", "soname", "execstack"},
-		Usage:     "change the run path, interpreter, needed libraries, soname",
-		Common:    []string{"run-path", "replace-entry", "interpreter", "add-needed", "replace-needed", "dry-run"},
-		Examples:  "runpath edit --run-path '$ORIGIN/../lib' app/bin/app\nrunpath edit --replace-entry /build/lib=/opt/lib app\nrunpath edit --soname libx.so.2 --add-needed liby.so.1 lib/libx.so",
+		Name:   "edit",
+		Also:   []string{"interpreter", "needed", "soname", "execstack"},
+		Usage:  "change the run path, interpreter, needed libraries, soname",
+		Common: []string{"run-path", "replace-entry", "interpreter", "add-needed", "replace-needed", "dry-run"},
+		Examples: "runpath edit --run-path '$ORIGIN/../lib' app/bin/app\nrunpath edit --replace-entry /build/lib=/opt/lib " +
+			"app\nrunpath edit --soname libx.so.2 --add-needed liby.so.1 lib/libx.so",
 		ArgsUsage: "PATH...",
 		Flags: append([]*command.Flag{
 			{Kind: command.String, Name: "interpreter", Usage: "set the interpreter of programs to `PATH`"},
 			{Kind: command.String, Name: "soname", Usage: "set the soname of libraries to `NAME`"},
 			{Kind: command.List, Name: "remove-needed", Usage: "remove `NAME` from the needed libraries (repeatable)"},
 			{Kind: command.List, Name: "replace-needed", Usage: "replace OLD with NEW, given as `OLD=NEW` (repeatable)"},
-			{Kind: command.List, Name: "add-needed", Usage: "add `NAME` to the needed libraries, unless it is already there (repeatable)"},
+			{Kind: command.List, Name: "add-needed",
+				Usage: "add `NAME` to the needed libraries, unless it is already there (repeatable)"},
 			firstFlag,
 			{Name: "clear-execstack", Usage: "ask for no executable stack"},
 			{Name: "set-execstack", Usage: "ask for an executable stack"},
 			{Kind: command.String, Name: "run-path", Usage: "write `LIST` as the run path; an empty one removes it"},
-			{Kind: command.List, Name: "add-entry", Usage: "add `ENTRY` to the end of the run path, unless it is already there (repeatable)"},
+			{Kind: command.List, Name: "add-entry",
+				Usage: "add `ENTRY` to the end of the run path, unless it is already there (repeatable)"},
 			{Kind: command.List, Name: "remove-entry", Usage: "remove `ENTRY` from the run path (repeatable)"},
-			{Kind: command.List, Name: "replace-entry", Usage: "put NEW, or several with colons, in the place of the entry OLD of the run path, given as `OLD=NEW` (repeatable)"},
+			{Kind: command.List, Name: "replace-entry",
+				Usage: "put NEW, or several with colons, in the place of the entry OLD of the run path, given as `OLD=NEW` " +
+					"(repeatable)"},
 			flags.ForceRPath, flags.ForceRunPath,
 			flags.Copy, flags.Store, flags.EvenInStore,
 			command.DryRunFlag,
@@ -178,19 +185,21 @@ func partsFromFlags(c *command.Line) (*edit.Parts, error) {
 			return l
 		}
 	} else if p.ForceRPath || c.Bool("force-runpath") {
-		return nil, command.Misuse("--force-rpath and --force-runpath apply to the run path: give --run-path or --add-entry too")
+		return nil,
+			command.Misuse("--force-rpath and --force-runpath apply to the run path: give --run-path or --add-entry too")
 	}
 	if p.AddFirst && len(p.AddNeeded) == 0 {
 		return nil, command.Misuse("--first applies only to --add-needed")
 	}
-	if p.Interpreter == nil && p.Soname == nil && p.ExecStack == nil && p.RunPath == nil && len(p.RemoveNeeded)+len(p.ReplaceNeeded)+len(p.AddNeeded) == 0 {
+	if p.Interpreter == nil && p.Soname == nil && p.ExecStack == nil && p.RunPath == nil &&
+		len(p.RemoveNeeded)+len(p.ReplaceNeeded)+len(p.AddNeeded) == 0 {
 		return nil, command.Misuse("no change is given")
 	}
 	return p, nil
 }
 
-// replaceEntry puts NEW in the place of an entry OLD of a list; pair is OLD=NEW, where OLD, which may have an equals sign too, is the
-// shortest that is an entry.
+// replaceEntry puts NEW in the place of an entry OLD of a list; pair is OLD=NEW, where OLD, which may have an equals
+// sign too, is the shortest that is an entry.
 func replaceEntry(l runpath.List, pair string) runpath.List {
 	for i, c := range pair {
 		if old := pair[:i]; c == '=' && len(l.Without(old)) < len(l) {

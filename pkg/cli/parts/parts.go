@@ -31,7 +31,8 @@ func runParts(p *edit.Parts, s *walk.Session) error {
 	programs := map[string]int{} // that have a note, by their loaders
 	return editing.Edits(s, func(f *tree.File) *partsReport {
 		result := p.File(f)
-		r := &partsReport{editing.Edited(s, f, &result.Result, result.Before, result.After), append([]edit.PartChange{}, result.Changes...), result.Interpreter}
+		r := &partsReport{editing.Edited(s, f, &result.Result, result.Before, result.After),
+			append([]edit.PartChange{}, result.Changes...), result.Interpreter}
 		r.Warn = append(result.Notes, r.Warn...)
 		if result.KeptRPath != nil && result.After.Tag == elf.DT_RPATH {
 			r.Info = append(r.Info, editing.KeptRPath(*result.KeptRPath))

@@ -200,7 +200,8 @@ func (p *planned) warnOfStore() {
 		return
 	}
 	if object := stores().Finished(real); object != "" {
-		fmt.Fprintf(&p.warn, "patchelf: warning: %s is in a finished path of a Nix store (%s), which Nix now calls modified\n", p.path, object)
+		fmt.Fprintf(&p.warn,
+			"patchelf: warning: %s is in a finished path of a Nix store (%s), which Nix now calls modified\n", p.path, object)
 	}
 }
 

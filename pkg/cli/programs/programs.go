@@ -60,7 +60,8 @@ func Called(args []string) (Program, []string) {
 
 // Run runs the program whose name a command line begins with, and returns the exit status.
 // run is what carries out a command's command line.
-func Run(args []string, stdout, stderr io.Writer, run func(c *command.Command, args []string, stdout, stderr io.Writer) int) int {
+func Run(args []string, stdout, stderr io.Writer, run func(c *command.Command, args []string, stdout,
+	stderr io.Writer) int) int {
 	p, args := Called(args)
 	if p.Run != nil {
 		return p.Run(args[1:], stdout, stderr)

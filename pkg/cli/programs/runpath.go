@@ -24,6 +24,7 @@ The run path of a program or library is the list of directories in which the loa
 	app.OfFile = "show"
 	app.Commands = append([]*command.Command{show.Command()}, editing.Lists()...)
 	app.Commands = append(app.Commands, parts.Cache(), parts.Edit())
-	app.Commands = append(app.Commands, editing.Shrink(), editing.Normalize(), explain.Command(), audit.Command(), gpu.Command(), thin.Command(), references.Command(), manifest.Command(), scripts.Command(), hook.Command())
+	app.Commands = append(app.Commands, editing.Shrink(), editing.Normalize(), explain.Command(), audit.Command(),
+		gpu.Command(), thin.Command(), references.Command(), manifest.Command(), scripts.Command(), hook.Command())
 	return app
 }

@@ -24,13 +24,16 @@ func Command() *command.Command {
 runpath references --to /nix/store/...-gcc-14 result
 runpath references --fail-on "$PWD/build" app`,
 		ArgsUsage: "PATH...",
-		Description: `What a package names keeps that in its closure. All files are read whole. For each store path: the files that name it, and the place in them: interpreter, run path, needed,
-note, resolution note, read-only data, data, options of GPU code (nvcc's command line), debug information, script, other. A file's own
-store path is left out. Of files in a Nix store, nix-store is asked how much the closure would lose. Paths that are compressed, or of
+		Description: `What a package names keeps that in its closure. All files are read whole. For each store path:
+the files that name it, and the place in them: interpreter, run path, needed, note, resolution note, read-only data,
+data, options of GPU code (nvcc's command line), debug information, script, other. A file's own store path is left
+out. Of files in a Nix store, nix-store is asked how much the closure would lose. Paths that are compressed, or of
 which only the hash is there, are not found.`,
 		Flags: []*command.Flag{
 			{Kind: command.String, Name: "to", Usage: "only of `STOREPATH`, which may be a path below one, or the file's own"},
-			{Kind: command.List, Name: "fail-on", Check: checkReferencePattern, Usage: "list only what `PATTERN` matches, and fail if there is any: /build and what is below it, '/home/*/src', or a part of a path such as '*-cuda_nvcc-*' (repeatable)"},
+			{Kind: command.List, Name: "fail-on", Check: checkReferencePattern,
+				Usage: "list only what `PATTERN` matches, and fail if there is any: /build and what is below it, '/home/*/src', " +
+					"or a part of a path such as '*-cuda_nvcc-*' (repeatable)"},
 			command.JSONFlag, flags.Jobs, command.QuietFlag("report problems only"),
 		},
 		Action: walk.With(func(s *walk.Session, c *command.Line) error {
@@ -90,15 +93,16 @@ func (s *referenceSummary) String() string {
 		b.WriteString("\n" + o.text.String())
 	}
 	stores := len(slices.DeleteFunc(slices.Clone(s.Objects), func(o *referredObject) bool { return o.Object == "" }))
-	fmt.Fprintf(&b, "%s named in %s", walk.Count(stores, "store path", "store paths"), walk.Count(s.Files, "file", "files"))
+	fmt.Fprintf(&b, "%s named in %s", walk.Count(stores, "store path", "store paths"),
+		walk.Count(s.Files, "file", "files"))
 	if s.Failed > 0 {
 		fmt.Fprintf(&b, "; %d could not be read", s.Failed)
 	}
 	return b.String()
 }
 
-// listReferences prints what the session's files name, or of that what is in one store path, or what patterns match: then it
-// fails where there is any.
+// listReferences prints what the session's files name, or of that what is in one store path, or what patterns match:
+// then it fails where there is any.
 func listReferences(s *walk.Session, to string, failOn []references.Pattern) error {
 	sum := referenceSummary{others: "build directories"}
 	if failOn != nil {

@@ -23,21 +23,25 @@ func Command() *command.Command {
 		Examples: `runpath scripts .venv
 runpath scripts --fix --dry-run .venv`,
 		ArgsUsage: "PATH...",
-		Description: `ctypes.CDLL("libnvidia-ml.so.1") calls dlopen from Python's own library, so no run path of the package is searched.
-Python, JavaScript and C files are read, and Jupyter notebooks, Julia, Lua and Ruby, of which the places are only listed. --fix
-changes the names that are passed to a call that loads a library, directly or through variables and functions of the same file,
-and nothing else: it writes the path, and the name behind it for where there is no such file. With --libs it does so for the CUDA
-toolkit's libraries that are in a DIR. With --substitute the arguments of substituteInPlace for a change are printed instead.
---verbose also lists libraries that are named without such a call in sight.
+		Description: `ctypes.CDLL("libnvidia-ml.so.1") calls dlopen from Python's own library, so no run path of the
+package is searched. Python, JavaScript and C files are read, and Jupyter notebooks, Julia, Lua and Ruby, of which the
+places are only listed. --fix changes the names that are passed to a call that loads a library, directly or through
+variables and functions of the same file, and nothing else: it writes the path, and the name behind it for where there
+is no such file. With --libs it does so for the CUDA toolkit's libraries that are in a DIR. With --substitute the
+arguments of substituteInPlace for a change are printed instead. --verbose also lists libraries that are named without
+such a call in sight.
 
-In these and in shell scripts and build files (.pc, .la, CMake's, make's) it also lists linker flags that name directories of a host,
-such as -L/run/opengl-driver/lib and -Wl,-rpath,/usr/local/cuda/lib64: what is linked by them looks there too.
+In these and in shell scripts and build files (.pc, .la, CMake's, make's) it also lists linker flags that name
+directories of a host, such as -L/run/opengl-driver/lib and -Wl,-rpath,/usr/local/cuda/lib64: what is linked by them
+looks there too.
 
 Where nvcc, ptxas or CUDA_HOME is looked for at run time is listed with what a package writes there.`,
 		Flags: []*command.Flag{
 			{Name: "fix", Usage: "replace the names that are opened with the driver link's path"},
 			{Name: "substitute", Usage: "print substituteInPlace commands, for a Nix package"},
-			{Kind: command.List, Name: "libs", Usage: "also look for the CUDA toolkit's libraries, such as libnvrtc.so.12, which are in `DIR` (repeatable)"},
+			{
+				Kind: command.List, Name: "libs",
+				Usage: "also look for the CUDA toolkit's libraries, such as libnvrtc.so.12, which are in `DIR` (repeatable)"},
 			flags.DriverLink, flags.Store, flags.EvenInStore, command.DryRunFlag, command.JSONFlag, flags.Jobs,
 			command.VerboseFlag("also list names that are not known to be opened"), command.QuietFlag("report problems only"),
 		},
@@ -95,17 +99,19 @@ type scriptPlace struct {
 
 // scriptSummary ends the JSON document of scripts.
 type scriptSummary struct {
-	Searched int    `json:"searched"` // scripts
-	Places   int    `json:"places"`   // where the driver is opened by name, or the host's directories are named to a linker
-	Left     int    `json:"left"`     // of these, not to be changed automatically
-	Edited   int    `json:"edited"`   // files
-	Failed   int    `json:"failed"`
-	Stopped  string `json:"stopped,omitempty"`
-	dry      bool
+	Searched int `json:"searched"` // scripts
+	// where the driver is opened by name, or the host's directories are named to a linker
+	Places  int    `json:"places"`
+	Left    int    `json:"left"`   // of these, not to be changed automatically
+	Edited  int    `json:"edited"` // files
+	Failed  int    `json:"failed"`
+	Stopped string `json:"stopped,omitempty"`
+	dry     bool
 }
 
 func (s *scriptSummary) String() string {
-	line := fmt.Sprintf("%s searched: %s, %d not fixable", walk.Count(s.Searched, "script", "scripts"), walk.Count(s.Places, "place", "places"), s.Left)
+	line := fmt.Sprintf("%s searched: %s, %d not fixable", walk.Count(s.Searched, "script", "scripts"),
+		walk.Count(s.Places, "place", "places"), s.Left)
 	if s.Edited > 0 {
 		verb := "edited"
 		if s.dry {
@@ -193,7 +199,8 @@ func runScripts(s *walk.Session, o scriptOptions) error {
 			}
 		},
 		End: func(all *walk.Summary, _ int) (any, string) {
-			sum.Searched, sum.Edited, sum.Failed, sum.Stopped, sum.dry = int(searched.Load()), all.Edited, all.Failed, all.Stopped, s.DryRun
+			sum.Searched, sum.Edited, sum.Failed, sum.Stopped, sum.dry = int(searched.Load()), all.Edited, all.Failed,
+				all.Stopped, s.DryRun
 			return &sum, sum.String()
 		},
 	}
@@ -234,7 +241,8 @@ func (o *scriptOptions) visit(f *tree.File, r *scriptFile, s *walk.Session) (is 
 		if p.Kind == scripts.Named && !s.Verbose {
 			continue
 		}
-		place := scriptPlace{Kind: p.Kind, Library: p.Library, Directory: p.Directory, Line: p.Line, Text: p.Text, Fixable: p.Replace != "", Alone: p.Alone}
+		place := scriptPlace{Kind: p.Kind, Library: p.Library, Directory: p.Directory, Line: p.Line, Text: p.Text,
+			Fixable: p.Replace != "", Alone: p.Alone}
 		if p.Kind == scripts.Program || p.Kind == scripts.Variable {
 			place.Package = p.InPackage()
 		}

@@ -36,20 +36,28 @@ func Command() *command.Command {
 runpath thin --for 8.6,9.0+PTX .venv/lib`,
 		ArgsUsage: "PATH...",
 		UsageText: "runpath thin --for LIST [flags] PATH...\nrunpath thin --blank-options [flags] PATH...",
-		Description: `Of each container of GPU code the entries stay that a GPU of --for could use; what is behind them becomes a hole: the file
-takes less room on the disk, and whole pages of holes leave it, but with --keep-length, and where something outside of the
-file counts on its length or on the places in it. No address of code or data changes. An edited copy takes the file's place, after it has been compared
-with the file. On any other GPU the program then stops with error 209, and a mark in the file says why. Installing the package again
-undoes it; until then the hashes in a wheel's RECORD do not fit. --dry-run says how much it would be.`,
+		Description: `Of each container of GPU code the entries stay that a GPU of --for could use; what is behind
+them becomes a hole: the file takes less room on the disk, and whole pages of holes leave it, but with --keep-length,
+and where something outside of the file counts on its length or on the places in it. No address of code or data
+changes. An edited copy takes the file's place, after it has been compared with the file. On any other GPU the program
+then stops with error 209, and a mark in the file says why. Installing the package again undoes it; until then the
+hashes in a wheel's RECORD do not fit. --dry-run says how much it would be.`,
 		Flags: []*command.Flag{
-			{Kind: command.String, Name: gpus.For.Name, Check: gpus.Check, Usage: "the GPUs of `LIST`: 9.0,8.6+PTX, sm_90a, 90-real;86-virtual, names as H100, or native for those of this machine; +PTX keeps PTX for later ones"},
+			{Kind: command.String, Name: gpus.For.Name, Check: gpus.Check,
+				Usage: "the GPUs of `LIST`: 9.0,8.6+PTX, sm_90a, 90-real;86-virtual, names as H100, or native for those of this " +
+					"machine; +PTX keeps PTX for later ones"},
 			{Name: "keep-ptx", Usage: "keep all PTX"},
-			{Name: "blank-options", Usage: "blank the hashes of store paths in the command lines that are noted in GPU code, also of objects and archives"},
+			{
+				Name: "blank-options",
+				Usage: "blank the hashes of store paths in the command lines that are noted in GPU code, also of objects and " +
+					"archives"},
 			{Name: "keep-length", Usage: "keep the length of files: what goes becomes holes alone"},
 			{Name: "cut", Usage: "also cut programs and libraries that have a signature or a debug file"},
-			{Kind: command.String, Name: "image", Usage: "PATH is a container image, as dockerTools makes it; write the thinned one to `FILE`"},
+			{Kind: command.String, Name: "image",
+				Usage: "PATH is a container image, as dockerTools makes it; write the thinned one to `FILE`"},
 			flags.Nix("a GPU of a number that is not known is a warning"),
-			flags.Store, flags.EvenInStore, flags.Malformed, command.DryRunFlag, command.JSONFlag, flags.Jobs, command.VerboseFlag("also say what is left, and why"), command.QuietFlag("report problems only"),
+			flags.Store, flags.EvenInStore, flags.Malformed, command.DryRunFlag, command.JSONFlag, flags.Jobs,
+			command.VerboseFlag("also say what is left, and why"), command.QuietFlag("report problems only"),
 		},
 		Action: walk.With(thinAction),
 	}
@@ -60,10 +68,15 @@ func thinAction(s *walk.Session, c *command.Line) error {
 		if s.InPackage || gpu.HasCodeFor(s, t.Capability) {
 			return nil
 		}
-		return command.Misusef("--for %s: no GPU with this number is known here, and no file has code for it: code that is in use would be removed for good. %s", t.Arch, gpus.Meant(t))
+		return command.Misusef(
+			"--for %s: no GPU with this number is known here, and no file has code for it: code that is in use would be "+
+				"removed for good. %s", t.Arch, gpus.Meant(t))
 	})
 	if err != nil {
-		return s.OrStopped(err, func(why string) any { return &thinSummary{Summary: walk.Summary{DryRun: s.DryRun, Stopped: why}} })
+		return s.OrStopped(err, func(why string) any {
+			return &thinSummary{
+				Summary: walk.Summary{DryRun: s.DryRun, Stopped: why}}
+		})
 	}
 	if _, amd := gpucode.SplitTargets(targets); amd != nil {
 		return command.Misusef("--for %s: of code for AMD's GPUs nothing is taken out", amd[0])
@@ -74,7 +87,8 @@ func thinAction(s *walk.Session, c *command.Line) error {
 	if targets == nil && c.Bool("keep-ptx") {
 		return command.Misuse("--keep-ptx says what stays of what --for LIST takes out, and that is not given")
 	}
-	o := thinning{Options: thin.Options{Targets: targets, KeepPTX: c.Bool("keep-ptx"), Blank: c.Bool("blank-options")}, debugFile: debugFiles(s)}
+	o := thinning{Options: thin.Options{Targets: targets, KeepPTX: c.Bool("keep-ptx"), Blank: c.Bool("blank-options")},
+		debugFile: debugFiles(s)}
 	switch {
 	case c.Bool("cut") && c.Bool("keep-length"):
 		return command.Misuse("--cut and --keep-length exclude each other")
@@ -109,7 +123,8 @@ func thinImage(s *walk.Session, to, list string, asked *thinning) error {
 			r.finished(work, size)
 			sum.add(r)
 			entries, all = entries+r.Entries, all+work.Plan.All
-			r.Line = removed(s, r.Entries, work.Plan.All, &thinSummary{Code: r.Code, Freed: r.Freed, Cut: r.Cut, Blanked: r.Blanked})
+			r.Line = removed(s, r.Entries, work.Plan.All, &thinSummary{Code: r.Code, Freed: r.Freed, Cut: r.Cut,
+				Blanked: r.Blanked})
 			t.File(r)
 		}})
 	if err != nil {
@@ -157,14 +172,14 @@ type thinning struct {
 	debugFile func(buildID string) string // the path of the debug file, "" for none
 }
 
-// debugDirectories are where debug files are installed, by build ID: by distributions (gdb(1), "Debugging Information in Separate
-// Files"), and where nixpkgs' gdb looks.
+// debugDirectories are where debug files are installed, by build ID: by distributions (gdb(1), "Debugging Information
+// in Separate Files"), and where nixpkgs' gdb looks.
 func debugDirectories() []string {
 	return append([]string{"/usr/lib/debug"}, filepath.SplitList(os.Getenv("NIX_DEBUG_INFO_DIRS"))...)
 }
 
-// debugFiles returns what finds debug files: among the session's files and beside those of them that are named, which are
-// looked at when it is first asked, and where they are installed.
+// debugFiles returns what finds debug files: among the session's files and beside those of them that are named, which
+// are looked at when it is first asked, and where they are installed.
 func debugFiles(s *walk.Session) func(buildID string) string {
 	named := sync.OnceValue(func() map[string]string {
 		type one struct{ id, path string }
@@ -177,7 +192,8 @@ func debugFiles(s *walk.Session) func(buildID string) string {
 		}
 		all := *s
 		for _, path := range s.Paths {
-			for _, beside := range []string{path + ".debug", filepath.Join(filepath.Dir(path), ".debug", filepath.Base(path)+".debug")} {
+			for _, beside := range []string{path + ".debug", filepath.Join(filepath.Dir(path), ".debug",
+				filepath.Base(path)+".debug")} {
 				if walk.OneFile([]string{path}) && walk.OneFile([]string{beside}) {
 					all.Paths = append(slices.Clip(all.Paths), beside)
 				}
@@ -266,7 +282,8 @@ func removed(s *walk.Session, entries, all int, sum *thinSummary) string {
 		if s.DryRun {
 			verb = "would remove"
 		}
-		parts = append(parts, fmt.Sprintf("%s %d of %s: %s", verb, entries, walk.Count(all, "cubin or PTX", "cubins and PTX"), gpucode.PartOf(freed, code)))
+		parts = append(parts, fmt.Sprintf("%s %d of %s: %s", verb, entries, walk.Count(all, "cubin or PTX", "cubins and PTX"),
+			gpucode.PartOf(freed, code)))
 	}
 	if sum.Cut > 0 {
 		parts = append(parts, gpucode.Megabytes(sum.Cut)+" shorter")
@@ -304,7 +321,8 @@ func runThin(s *walk.Session, o *thinning) error {
 			}
 			if s.Log.IsLevelEnabled(logrus.DebugLevel) {
 				for _, reason := range slices.Sorted(maps.Keys(r.Left)) {
-					r.Info = append(r.Info, fmt.Sprintf("left: %s: %s", walk.Count(r.Left[reason], "container", "containers"), reason.Text()))
+					r.Info = append(r.Info, fmt.Sprintf("left: %s: %s", walk.Count(r.Left[reason], "container", "containers"),
+						reason.Text()))
 				}
 			}
 			return r, !passedOver || s.Named(f.Path) || s.Verbose

@@ -46,9 +46,11 @@ func newApp(program *command.Command, stdout, stderr io.Writer) *cli.App {
 		UseShortOptionHandling:    true,
 		DisableSliceFlagSeparator: true, // a list flag is repeated; file names may hold commas
 		ExitErrHandler:            func(*cli.Context, error) {},
-		OnUsageError:              func(_ *cli.Context, err error, _ bool) error { return command.MeantFlag(program.Flags, err) },
-		Flags:                     flags(slices.Concat(program.Flags, command.HelpFlags())),
-		Commands:                  append(commands(program, nil, program.Commands...), helpCommand(program)...),
+		OnUsageError: func(_ *cli.Context, err error, _ bool) error {
+			return command.MeantFlag(program.Flags, err)
+		},
+		Flags:    flags(slices.Concat(program.Flags, command.HelpFlags())),
+		Commands: append(commands(program, nil, program.Commands...), helpCommand(program)...),
 		Before: func(c *cli.Context) error {
 			if err := helped(program, c, nil); err != nil {
 				return err
@@ -141,7 +143,8 @@ func flags(all []*command.Flag) []cli.Flag {
 			out = append(out, &cli.StringFlag{Name: f.Name, Aliases: f.Aliases, Usage: f.Usage, Hidden: f.Hidden,
 				DefaultText: f.DefaultText, Value: f.Default})
 		case command.Int:
-			out = append(out, &cli.IntFlag{Name: f.Name, Aliases: f.Aliases, Usage: f.Usage, Hidden: f.Hidden, DefaultText: f.DefaultText})
+			out = append(out, &cli.IntFlag{Name: f.Name, Aliases: f.Aliases, Usage: f.Usage, Hidden: f.Hidden,
+				DefaultText: f.DefaultText})
 		case command.List:
 			out = append(out, &cli.StringSliceFlag{Name: f.Name, Aliases: f.Aliases, Usage: f.Usage, Hidden: f.Hidden,
 				DefaultText: f.DefaultText, KeepSpace: true})

@@ -8,8 +8,8 @@ import (
 	"cuda-runpath/pkg/tree"
 )
 
-// Progress shows a line about how far a run is, on a terminal, until stop is called. What the session prints meanwhile takes the
-// line's place. Within a run that shows a line already, it shows nothing.
+// Progress shows a line about how far a run is, on a terminal, until stop is called. What the session prints meanwhile
+// takes the line's place. Within a run that shows a line already, it shows nothing.
 func (s *Session) Progress(line func() string) (stop func()) {
 	stderr, stdout := s.Log.Out, s.Stdout
 	if s.Quiet || (s.JSON || s.Document) && command.Terminal(stdout) {

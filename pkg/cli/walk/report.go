@@ -145,8 +145,8 @@ type alike struct {
 // lines there are before all others are counted as one.
 const listed, different = 20, 200
 
-// OrStopped returns what a run returned, and where that ended before there was a document, prints it all the same: no files,
-// and why in the summary.
+// OrStopped returns what a run returned, and where that ended before there was a document, prints it all the same: no
+// files, and why in the summary.
 func (s *Session) OrStopped(err error, summary func(why string) any) error {
 	if misuse := command.Misuse(""); err == nil || !s.JSON || s.told || errors.As(err, &misuse) {
 		return err
@@ -203,7 +203,8 @@ func (t *telling) gather(f *Report) {
 func (t *telling) Stop(err error) {
 	for _, line := range t.lines {
 		if more := t.edits[line].more; len(more) > 0 {
-			t.Log.WithField("path", remedy.Common(more)).Infof("%s: %s (-v lists them)", Count(len(more), "more file", "more files"), line)
+			t.Log.WithField("path", remedy.Common(more)).Infof("%s: %s (-v lists them)",
+				Count(len(more), "more file", "more files"), line)
 		}
 	}
 	if err != nil {

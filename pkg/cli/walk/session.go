@@ -22,7 +22,8 @@ import (
 )
 
 // ExitStatus ends a tool's description.
-const ExitStatus = "\n\nExit status: 0 if all is well, 1 if something failed or a check found something, 2 for a usage error."
+const ExitStatus = "\n\nExit status: 0 if all is well, 1 if something failed or a check found something, " +
+	"2 for a usage error."
 
 // tune adapts Go's run time to a walk. Both settings stop and start all of the process's
 // threads, which for one file would take as long as the edit.
@@ -136,7 +137,8 @@ func writtenEntries(c *command.Line) (entries []string) {
 	if slices.Contains([]string{"set", "add"}, c.Command) {
 		list = c.Arg(0)
 	}
-	entries = slices.Concat(runpath.Parse(list), c.StringSlice("add-entry"), c.StringSlice("append-rpaths"), c.StringSlice("runtime-dependencies"), []string{c.String("driver-link"), c.String("compat")})
+	entries = slices.Concat(runpath.Parse(list), c.StringSlice("add-entry"), c.StringSlice("append-rpaths"),
+		c.StringSlice("runtime-dependencies"), []string{c.String("driver-link"), c.String("compat")})
 	for _, pair := range c.StringSlice("replace-entry") {
 		_, to, _ := strings.Cut(pair, "=")
 		entries = append(entries, runpath.Parse(to)...)

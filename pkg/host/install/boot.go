@@ -18,13 +18,14 @@ const (
 	PathUnit    = "hostDriver.path"
 )
 
-// BootFiles returns what redoes an installation. A line for systemd-tmpfiles makes the link in /run, which is empty after each
-// boot, and needs no hostDriver then. A unit runs the program, with words as what follows "install", at each boot, before
-// anything that asks for nothing else starts (basic.target), and whenever ldconfig has written its cache again, as it does
-// after an upgrade of the driver. links are the driver links.
+// BootFiles returns what redoes an installation. A line for systemd-tmpfiles makes the link in /run, which is empty
+// after each boot, and needs no hostDriver then. A unit runs the program, with words as what follows "install", at each
+// boot, before anything that asks for nothing else starts (basic.target), and whenever ldconfig has written its cache
+// again, as it does after an upgrade of the driver. links are the driver links.
 func BootFiles(h *host.Host, s Site, links []string, program *Program, words ...string) ([]made.File, error) {
 	var lines strings.Builder
-	lines.WriteString(madeBy + "# Links to the host's GPU driver for programs built with Nix. What is there already stays.\n")
+	lines.WriteString(madeBy +
+		"# Links to the host's GPU driver for programs built with Nix. What is there already stays.\n")
 	if s.State == "" {
 		links = nil
 	}
@@ -54,7 +55,8 @@ RequiresMountsFor=` + strings.TrimSpace(mounts) + `
 After=local-fs.target systemd-tmpfiles-setup.service systemd-modules-load.service
 Before=basic.target shutdown.target
 Conflicts=shutdown.target
-# An upgrade may run ldconfig many times: by the usual limit, the path unit would fail, and notice none until the next boot.
+# An upgrade may run ldconfig many times: by the usual limit, the path unit would fail, and notice none until the
+# next boot.
 StartLimitIntervalSec=0
 
 [Service]
@@ -93,8 +95,8 @@ var Usual = []string{host.TmpfilesConf, units + ServiceUnit, units + PathUnit}
 // understood in paths and, unlike quotes, in the argument.
 func specifier(name string) string { return strings.ReplaceAll(escaped(name), "%", "%%") }
 
-// unitWord writes an argument of an ExecStart= line (systemd.syntax(7), systemd.service(5)), where "$" begins a variable;
-// in the program's path it does not.
+// unitWord writes an argument of an ExecStart= line (systemd.syntax(7), systemd.service(5)), where "$" begins a
+// variable; in the program's path it does not.
 func unitWord(word string) string {
 	return strings.NewReplacer("%", "%%", "$", "$$").Replace(escaped(word))
 }

@@ -28,8 +28,8 @@ const generation = host.Generation
 type Site struct {
 	// Prefix is the directory that programs see, such as /run/opengl-driver.
 	Prefix string
-	// State is the directory in which the one lies that Prefix is a link to: on a disk, for /run is memory, and empty after a
-	// boot. "": Prefix is that directory itself.
+	// State is the directory in which the one lies that Prefix is a link to: on a disk, for /run is memory, and empty
+	// after a boot. "": Prefix is that directory itself.
 	State string
 }
 
@@ -65,10 +65,10 @@ type Link struct {
 // errGone means that another process has just taken a directory away in which something was to be made.
 var errGone = errors.New("another process keeps taking it away")
 
-// Make makes the driver's libraries available in the driver link of a site. "lib" beside the libraries becomes a link to a new
-// directory, in one rename, and so does the site's link to that, so that at any time a program finds the old set or the
-// new one. It changes nothing where the right set is there already. The error is
-// [offer.ErrChanging] where the driver was upgraded meanwhile.
+// Make makes the driver's libraries available in the driver link of a site. "lib" beside the libraries becomes a link
+// to a new directory, in one rename, and so does the site's link to that, so that at any time a program finds the old
+// set or the new one. It changes nothing where the right set is there already. The error is [offer.ErrChanging] where
+// the driver was upgraded meanwhile.
 func Make(h *host.Host, d *host.Driver, o *offer.Offer, s Site, dryRun bool) (*Link, error) {
 	link := d.Link(s.Prefix)
 	o.Seen = link
@@ -80,7 +80,8 @@ func Make(h *host.Host, d *host.Driver, o *offer.Offer, s Site, dryRun bool) (*L
 	if err != nil {
 		return nil, err
 	}
-	in := &Link{Machine: d.Machine, Version: d.Version, Path: link, Generation: path.Join(s.dir(link), generation+key), Entries: o.Entries}
+	in := &Link{Machine: d.Machine, Version: d.Version, Path: link, Generation: path.Join(s.dir(link), generation+key),
+		Entries: o.Entries}
 	const tries = 100
 	for range tries {
 		if err = in.make(h, o, s, key, dryRun); !errors.Is(err, errGone) {
@@ -93,8 +94,8 @@ func Make(h *host.Host, d *host.Driver, o *offer.Offer, s Site, dryRun bool) (*L
 	return in, nil
 }
 
-// Fit says why a site does not serve for a driver link: others can put something else there, or no copies can be loaded from
-// there.
+// Fit says why a site does not serve for a driver link: others can put something else there, or no copies can be loaded
+// from there.
 func (s Site) Fit(h *host.Host, link string, copies bool) error {
 	at := s.dir(link)
 	if s.State != "" {
@@ -103,7 +104,8 @@ func (s Site) Fit(h *host.Host, link string, copies bool) error {
 			err = h.Shared(s.State) // what is made in a sticky directory, others may make again once it is gone
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w, and with it the libraries that programs load: name another directory with --state-dir", s.State, err)
+			return fmt.Errorf("%s: %w, and with it the libraries that programs load: name another directory with --state-dir",
+				s.State, err)
 		}
 	}
 	if !copies || !h.Root.IsHost() {
@@ -114,7 +116,9 @@ func (s Site) Fit(h *host.Host, link string, copies bool) error {
 		there = path.Dir(there)
 	}
 	if opened.NoExec(there) {
-		return fmt.Errorf("%s is on a file system mounted noexec, from which no library can be loaded: name a directory on another one with --state-dir", at)
+		return fmt.Errorf(
+			"%s is on a file system mounted noexec, from which no library can be loaded: name a directory on another one with "+
+				"--state-dir", at)
 	}
 	return nil
 }
@@ -215,7 +219,8 @@ func (in *Link) judge(dir *os.Root, o *offer.Offer, gen string) error {
 			}
 			return nil
 		default:
-			return fmt.Errorf("%s is a link to %s, which hostDriver did not make; remove it first if nothing else needs it", in.Path, target)
+			return fmt.Errorf("%s is a link to %s, which hostDriver did not make; remove it first if nothing else needs it",
+				in.Path, target)
 		}
 		switch others, exchanged, err := somebodys(dir); {
 		case err != nil || exchanged:
@@ -228,10 +233,11 @@ func (in *Link) judge(dir *os.Root, o *offer.Offer, gen string) error {
 	}
 }
 
-var errOthers = errors.New("holds more than links to the driver's libraries; hostDriver did not make it and leaves it alone: move it away first")
+var errOthers = errors.New(
+	"holds more than links to the driver's libraries; hostDriver did not make it and leaves it alone: move it away first")
 
-// somebodys reports whether lib in a directory, which was no link, is anything but links to the driver's libraries, or is
-// another thing meanwhile.
+// somebodys reports whether lib in a directory, which was no link, is anything but links to the driver's libraries, or
+// is another thing meanwhile.
 func somebodys(dir *os.Root) (others, exchanged bool, err error) {
 	links, err := offer.OnlyDriverLinks(dir, "lib")
 	if links {
@@ -245,7 +251,8 @@ func somebodys(dir *os.Root) (others, exchanged bool, err error) {
 	return !exchanged, exchanged, nil
 }
 
-// beside returns which links into lib are missing beside it, and which are no longer to be there. What somebody else put there stays.
+// beside returns which links into lib are missing beside it, and which are no longer to be there. What somebody else
+// put there stays.
 func beside(dir *os.Root, has func(name string) bool) (missing, stale []string) {
 	for _, name := range host.Beside {
 		switch target, err := dir.Readlink(name); {
@@ -442,9 +449,11 @@ func uninstall(h *host.Host, m host.Machine, s Site, dryRun bool) (*Link, error)
 	return in, nil
 }
 
-// takeAway removes what was made in a directory; first is what is done before, with the lock. leads says that a link leads there:
-// then there is something to do. It returns the generation that lib led to, and whether there was anything.
-func takeAway(h *host.Host, link, at string, leads, dryRun bool, first func() error) (target string, there bool, err error) {
+// takeAway removes what was made in a directory; first is what is done before, with the lock. leads says that a link
+// leads there: then there is something to do. It returns the generation that lib led to, and whether there was
+// anything.
+func takeAway(h *host.Host, link, at string, leads, dryRun bool, first func() error) (target string, there bool,
+	err error) {
 	p, err := openPrefix(h, at, false)
 	if err != nil || p == nil {
 		return "", false, err

@@ -23,7 +23,8 @@ type prefix struct {
 	path string   // as messages name it
 }
 
-// openPrefix opens the directory that such a one is in, which it may make; nil where that does not exist, and State is to hold it.
+// openPrefix opens the directory that such a one is in, which it may make; nil where that does not exist, and State is
+// to hold it.
 func openPrefix(h *host.Host, at string, makeIt bool) (*prefix, error) {
 	var in *os.Root
 	var err error
@@ -80,7 +81,8 @@ func (p *prefix) lock() (dir *os.Root, unlock func(), err error) {
 		if !opened.Lock(f, nil) {
 			f.Close()
 			dir.Close()
-			return nil, nil, fmt.Errorf("another process has kept %s for %v; is it stopped?", filepath.Join(p.path, lockName), opened.LockWait)
+			return nil, nil, fmt.Errorf("another process has kept %s for %v; is it stopped?", filepath.Join(p.path, lockName),
+				opened.LockWait)
 		}
 		// The one that held it may have removed the file: then it locks nobody out.
 		mine, err := f.Stat()

@@ -28,10 +28,10 @@ type Program struct {
 
 const maxProgram = 256 << 20 // bytes
 
-// ChooseProgram returns the program to name, for a purpose that is part of a name. That is the one that the caller names, as a
-// path in the system; else the one that runs: itself where it is in a store that is root's, or in /usr, which only root and
-// packages write; else a copy of it. Where there can be no copy, as /usr is read-only, it is itself again, if it is root's.
-// The error says who could replace it.
+// ChooseProgram returns the program to name, for a purpose that is part of a name. That is the one that the caller
+// names, as a path in the system; else the one that runs: itself where it is in a store that is root's, or in /usr,
+// which only root and packages write; else a copy of it. Where there can be no copy, as /usr is read-only, it is itself
+// again, if it is root's. The error says who could replace it.
 func ChooseProgram(h *host.Host, named, purpose string) (*Program, error) {
 	if named != "" {
 		if !path.IsAbs(named) {
@@ -39,7 +39,8 @@ func ChooseProgram(h *host.Host, named, purpose string) (*Program, error) {
 		}
 		if h.Root.IsHost() { // in a tree, it may come later
 			if info, err := h.Root.Stat(named); err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
-				return nil, fmt.Errorf("%s: root could not start it: %w", named, cmp.Or(host.Reason(err), errors.New("it is no program")))
+				return nil, fmt.Errorf("%s: root could not start it: %w", named,
+					cmp.Or(host.Reason(err), errors.New("it is no program")))
 			}
 		}
 		return judged(h, path.Clean(named), purpose)
@@ -51,7 +52,8 @@ func ChooseProgram(h *host.Host, named, purpose string) (*Program, error) {
 	}
 	if exists(h, at) { // it may have been replaced since it was started
 		p, err := judged(h, at, purpose)
-		if err == nil && (p.Root != "" || !store.Contains(at) && (strings.HasPrefix(at, "/usr/") || readOnly(h, host.Libexec))) {
+		if err == nil && (p.Root != "" || !store.Contains(at) && (strings.HasPrefix(at, "/usr/") ||
+			readOnly(h, host.Libexec))) {
 			return p, nil
 		}
 	}
@@ -88,7 +90,8 @@ func judged(h *host.Host, at, purpose string) (*Program, error) {
 	if err != nil || !store.Contains(real) {
 		return p, nil
 	}
-	// A profile's link leads elsewhere after an upgrade or a rollback, and what it led to may be collected: the very path is named.
+	// A profile's link leads elsewhere after an upgrade or a rollback, and what it led to may be collected: the very path
+	// is named.
 	kept := store.Path(real)
 	roots := path.Join(path.Dir(path.Dir(kept)), "var/nix/gcroots")
 	if !exists(h, roots) || h.Trusted(roots) != nil {

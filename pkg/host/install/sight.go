@@ -26,7 +26,8 @@ type sight struct {
 
 	want string // what the link is to lead to, "" where there is to be none
 	have string // what it leads to
-	// target is the directory that it leads to, if hostDriver made it; directory says that a directory is there in its place.
+	// target is the directory that it leads to, if hostDriver made it; directory says that a directory is there in its
+	// place.
 	target    string
 	directory bool
 	action    string // what is to be done: "made", "replaced", "" for nothing
@@ -93,8 +94,8 @@ func (v *sight) again() error {
 	return fmt.Errorf("%s is a link to %s%s; %w", at, target, hint, errForeign)
 }
 
-// replaceable says why the directory in the link's place is not to go: not all in it was made by hostDriver, or is links to the
-// driver's libraries.
+// replaceable says why the directory in the link's place is not to go: not all in it was made by hostDriver, or is
+// links to the driver's libraries.
 func (v *sight) replaceable() error {
 	if !v.directory {
 		return nil
@@ -116,9 +117,11 @@ func (v *sight) replaceable() error {
 		name := e.Name()
 		target, err := dir.Readlink(name)
 		switch {
-		case name == "lib" && err == nil && isGeneration(target), err == nil && target == "lib/"+name && slices.Contains(host.Beside, name):
+		case name == "lib" && err == nil && isGeneration(target), err == nil && target == "lib/"+name &&
+			slices.Contains(host.Beside, name):
 		case name == "lib" && err == nil:
-			return fmt.Errorf("%s is a link to %s, which hostDriver did not make; remove it first if nothing else needs it", v.link, target)
+			return fmt.Errorf("%s is a link to %s, which hostDriver did not make; remove it first if nothing else needs it",
+				v.link, target)
 		case name == "lib":
 			if links, err := offer.OnlyDriverLinks(dir, name); err != nil || !links {
 				return fmt.Errorf("%s %w", v.link, errOthers)

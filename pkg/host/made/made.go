@@ -1,4 +1,5 @@
-// Package made puts hostDriver's files and links into a system, keeps the one record of what was made there, and takes it back.
+// Package made puts hostDriver's files and links into a system, keeps the one record of what was made there, and takes
+// it back.
 package made
 
 import (
@@ -144,8 +145,8 @@ func change(h *host.Host, open func() (*os.Root, error), to func([]Thing) []Thin
 	return err
 }
 
-// changeIn changes the record in an open directory, which another process may have taken away meanwhile: a file gets no name in it
-// then, which is EPERM or ENOENT. again says that it may be begun again.
+// changeIn changes the record in an open directory, which another process may have taken away meanwhile: a file gets no
+// name in it then, which is EPERM or ENOENT. again says that it may be begun again.
 func changeIn(h *host.Host, in *os.Root, to func([]Thing) []Thing) (again bool, err error) {
 	r, was, err := read(h, in)
 	if err != nil {
@@ -234,10 +235,10 @@ func Things(files ...File) []Thing {
 // Mark is what a text begins with that only replaces one that has it too: a unit that somebody else wrote stays.
 const Mark = "# Made by: hostDriver"
 
-// Put makes files and links in a system, in order, and records them first. It returns which of them were not there like that.
-// Links of their directories are followed as that system would follow them, so they do not lead out of it. A link in a file's
-// own place stays, for somebody put it there (a masked unit leads to /dev/null), and so do a text without the [Mark] of the one to
-// come, and anything in a link's or a program's place that the record does not know.
+// Put makes files and links in a system, in order, and records them first. It returns which of them were not there like
+// that. Links of their directories are followed as that system would follow them, so they do not lead out of it. A link
+// in a file's own place stays, for somebody put it there (a masked unit leads to /dev/null), and so do a text without
+// the [Mark] of the one to come, and anything in a link's or a program's place that the record does not know.
 func Put(h *host.Host, files ...File) (changed []File, err error) {
 	known, err := Read(h)
 	if err != nil {
@@ -294,12 +295,15 @@ func (f *File) allowed(h *host.Host, known []Thing) error {
 		if b, _, err := opened.ReadFile(in, base, maxFile); err == nil && bytes.Contains(b, []byte(Mark)) {
 			return nil
 		}
-		return fmt.Errorf("%s is there already, and hostDriver did not make it and leaves it alone: move it away first", f.Path)
+		return fmt.Errorf("%s is there already, and hostDriver did not make it and leaves it alone: move it away first",
+			f.Path)
 	case errors.Is(err, unix.EINVAL) && f.From != "":
 		if b, _, err := opened.ReadFile(in, base, maxFile); err == nil && bytes.Equal(b, f.Program) || ours(Regular) {
 			return nil
 		}
-		return fmt.Errorf("%s is there already, and hostDriver has no record of having made it: move it away, or name a program with --program FILE", f.Path)
+		return fmt.Errorf(
+			"%s is there already, and hostDriver has no record of having made it: move it away, or name a program with "+
+				"--program FILE", f.Path)
 	}
 	return nil
 }
@@ -345,8 +349,8 @@ type Outcome struct {
 	Err    error  `json:"-"`
 }
 
-// TakeBack removes files, links and lines that the record has; driver links are for the caller. Things that are not there any
-// more are no outcome. Those that somebody changed stay.
+// TakeBack removes files, links and lines that the record has; driver links are for the caller. Things that are not
+// there any more are no outcome. Those that somebody changed stay.
 func TakeBack(h *host.Host, things []Thing, dryRun bool) (done []Outcome) {
 	var stays []Outcome
 	gone := map[string]bool{}

@@ -14,8 +14,8 @@ import (
 	"cuda-runpath/pkg/sysroot"
 )
 
-// Features are the system features by which a derivation asks for a GPU: "cuda", as nixpkgs' checks of CUDA packages do,
-// and those of nixpkgs' programs.nix-required-mounts.
+// Features are the system features by which a derivation asks for a GPU: "cuda", as nixpkgs' checks of CUDA packages
+// do, and those of nixpkgs' programs.nix-required-mounts.
 var Features = []string{"cuda", "gpu", "nvidia-gpu", "opengl"}
 
 // Hook is the name of the script that is Nix's pre-build-hook.
@@ -120,7 +120,8 @@ const (
 
 // Lines returns the lines that make a program the pre-build-hook. The features are added to those that are there.
 func Lines(hook string) string {
-	return begin + "\npre-build-hook = " + hook + "\nextra-system-features = " + strings.Join(Features, " ") + "\n" + end + "\n"
+	return begin + "\npre-build-hook = " + hook + "\nextra-system-features = " + strings.Join(Features, " ") +
+		"\n" + end + "\n"
 }
 
 // customName is the file beside a nix.conf that generates itself anew (Determinate Nix), which includes it for what the

@@ -125,8 +125,8 @@ func Links(d *host.Driver) *Offer {
 // search the directory itself ($ORIGIN); the rest are links.
 func Private(h *host.Host, d *host.Driver) *Offer { return selfContained(h, d, false) }
 
-// Copies plans such a directory in which every library is a copy, the driver's by the names that have its version: nobody who
-// upgrades the driver leaves it half old and half gone, and it is the same seen from everywhere.
+// Copies plans such a directory in which every library is a copy, the driver's by the names that have its version:
+// nobody who upgrades the driver leaves it half old and half gone, and it is the same seen from everywhere.
 func Copies(h *host.Host, d *host.Driver) *Offer { return selfContained(h, d, true) }
 
 func selfContained(h *host.Host, d *host.Driver, all bool) *Offer {
@@ -141,7 +141,8 @@ func selfContained(h *host.Host, d *host.Driver, all bool) *Offer {
 			if len(n.By) > 1 {
 				need = "need"
 			}
-			o.Notes = append(o.Notes, fmt.Sprintf("%s, which %s %s, is not on this host", n.Soname, strings.Join(n.By, " and "), need))
+			o.Notes = append(o.Notes, fmt.Sprintf("%s, which %s %s, is not on this host", n.Soname,
+				strings.Join(n.By, " and "), need))
 		}
 	}
 	taken := map[string]bool{}
@@ -162,7 +163,8 @@ func selfContained(h *host.Host, d *host.Driver, all bool) *Offer {
 				e.RunPath += ":$ORIGIN/" + host.HostDir
 			}
 		}
-		if named := path.Base(lib.File); all && host.VersionIn(named) != "" && slices.Contains(lib.Links, named) && !taken[named] {
+		if named := path.Base(lib.File); all && host.VersionIn(named) != "" && slices.Contains(lib.Links, named) &&
+			!taken[named] {
 			if e.Name = named; named != lib.Soname {
 				add(Entry{Name: lib.Soname, Target: named})
 			}
@@ -197,7 +199,8 @@ func selfContained(h *host.Host, d *host.Driver, all bool) *Offer {
 	return o
 }
 
-// Reach lets the copies find the others by the directory's name as well, for programs that open them through links elsewhere.
+// Reach lets the copies find the others by the directory's name as well, for programs that open them through links
+// elsewhere.
 func (o *Offer) Reach(dir string) {
 	for i, e := range o.Entries {
 		if e.RunPath != "" {

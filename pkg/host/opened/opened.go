@@ -24,8 +24,8 @@ import (
 // put back what the first had set.
 var masking sync.Mutex
 
-// unmasked calls f, which makes a file or a directory, without a umask: others must be able to enter what root installs.
-// So it has its mode from the start; a chmod afterwards could meet what somebody else put under the name.
+// unmasked calls f, which makes a file or a directory, without a umask: others must be able to enter what root
+// installs. So it has its mode from the start; a chmod afterwards could meet what somebody else put under the name.
 func unmasked(f func() error) error {
 	masking.Lock()
 	defer masking.Unlock()
@@ -107,8 +107,9 @@ func sameAs(it *os.File, top *os.Root, inside string) (*os.Root, error) {
 	return at, nil
 }
 
-// MakeBelow opens a directory of a system, and makes what is missing of it, each directory of mode 755. Links on the way are
-// followed as that system would follow them, so they do not lead out of it. It returns the directory's path there, too.
+// MakeBelow opens a directory of a system, and makes what is missing of it, each directory of mode 755. Links on the
+// way are followed as that system would follow them, so they do not lead out of it. It returns the directory's path
+// there, too.
 func MakeBelow(root sysroot.Root, dir string) (in *os.Root, at string, err error) {
 	top, err := Top(root)
 	if err != nil {

@@ -95,7 +95,9 @@ func OpenCache(dir string) (*Cache, error) {
 		}
 	}
 	if len(tries) == 0 {
-		return nil, errors.New("no place for the libraries: neither XDG_CACHE_HOME, HOME nor XDG_RUNTIME_DIR is set; name one with --cache")
+		return nil,
+			errors.New(
+				"no place for the libraries: neither XDG_CACHE_HOME, HOME nor XDG_RUNTIME_DIR is set; name one with --cache")
 	}
 	silent := func(string, ...any) {}
 	c := &Cache{Log: silent, Warn: silent}
@@ -130,7 +132,8 @@ func noPlace(failed []error) error {
 	return fmt.Errorf("no place for the libraries (name one with --cache): %s", strings.Join(said, "; "))
 }
 
-// closed returns 1 where others cannot enter a directory or, where that is missing, the one in which it would be made; else 0.
+// closed returns 1 where others cannot enter a directory or, where that is missing, the one in which it would be made;
+// else 0.
 func closed(dir string) int {
 	root := sysroot.Root{}
 	steps, err := root.Steps(dir)
@@ -169,7 +172,8 @@ func usableCache(dir string) (at string, writable bool, err error) {
 // it made.
 func (c *Cache) Prepare(h *host.Host, m host.Machine, dirs []string, choice host.CompatChoice) (*Prepared, error) {
 	id := fnv.New64a()
-	io.WriteString(id, strings.Join([]string{h.Root.Path("/"), m.Name, strings.Join(h.From, "\x00"), strings.Join(dirs, "\x00"), string(choice), c.Seen}, "\x00\x00"))
+	io.WriteString(id, strings.Join([]string{h.Root.Path("/"), m.Name, strings.Join(h.From, "\x00"),
+		strings.Join(dirs, "\x00"), string(choice), c.Seen}, "\x00\x00"))
 	name := fmt.Sprintf("state-%016x.json", id.Sum64())
 	for _, dir := range append(append([]string{}, c.readOnly...), c.Dir) {
 		if dir == "" {
@@ -181,7 +185,8 @@ func (c *Cache) Prepare(h *host.Host, m host.Machine, dirs []string, choice host
 		}
 	}
 	if c.Dir == "" {
-		return nil, noPlace([]error{fmt.Errorf("%s cannot be written, and does not hold them yet", strings.Join(c.readOnly, " and "))})
+		return nil, noPlace([]error{fmt.Errorf("%s cannot be written, and does not hold them yet",
+			strings.Join(c.readOnly, " and "))})
 	}
 	in, err := os.OpenRoot(c.Dir)
 	if err != nil {
@@ -246,7 +251,8 @@ func (c *Cache) load(h *host.Host, dir, name string) *state {
 }
 
 // make finds the driver and makes its directories.
-func (c *Cache) make(in *os.Root, h *host.Host, m host.Machine, dirs []string, choice host.CompatChoice) (*state, error) {
+func (c *Cache) make(in *os.Root, h *host.Host, m host.Machine, dirs []string,
+	choice host.CompatChoice) (*state, error) {
 	h.Inputs = nil
 	s := &state{Schema: cacheSchema, Prepared: Prepared{Compat: []host.Compat{}}}
 	all, err := h.FindAll(m)

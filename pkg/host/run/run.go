@@ -116,7 +116,8 @@ func tellTriton(env []string, dir string) []string {
 
 // with returns an environment in which a variable has a value.
 func with(env []string, name, value string) []string {
-	return append(slices.DeleteFunc(slices.Clone(env), func(e string) bool { return strings.HasPrefix(e, name+"=") }), name+"="+value)
+	return append(slices.DeleteFunc(slices.Clone(env), func(e string) bool { return strings.HasPrefix(e, name+"=") }),
+		name+"="+value)
 }
 
 // has reports whether one of some variables is in an environment.
@@ -132,7 +133,9 @@ func has(env []string, names ...string) bool {
 func (r *Run) withLibraryPath(dirs []string) ([]string, error) {
 	for _, dir := range dirs {
 		if i := strings.IndexAny(dir, ":;$"); i >= 0 {
-			return os.Environ(), fmt.Errorf("LD_LIBRARY_PATH cannot name %s, because it contains %q: name another directory with --cache", dir, dir[i])
+			return os.Environ(),
+				fmt.Errorf("LD_LIBRARY_PATH cannot name %s, because it contains %q: name another directory with --cache",
+					dir, dir[i])
 		}
 	}
 	r.Log("LD_LIBRARY_PATH begins with %s", strings.Join(dirs, ":"))
@@ -171,7 +174,8 @@ type StartError struct {
 func (e *StartError) Error() string {
 	said := fmt.Sprintf("%s: %v", e.Program, e.Err)
 	if _, err := os.Stat(e.Program); err == nil && errors.Is(e.Err, fs.ErrNotExist) {
-		said += "; the file is there, but not the interpreter that it asks for: " + remedy.Quote("hostDriver", "doctor", e.Program)
+		said += "; the file is there, but not the interpreter that it asks for: " +
+			remedy.Quote("hostDriver", "doctor", e.Program)
 	}
 	return said
 }
@@ -237,11 +241,13 @@ var vendorVariables = []struct {
 	{"VK_ADD_IMPLICIT_LAYER_PATH", "share/vulkan/implicit_layer.d", []string{"VK_IMPLICIT_LAYER_PATH"}, nil},
 	{"__EGL_VENDOR_LIBRARY_DIRS", "share/glvnd/egl_vendor.d", []string{"__EGL_VENDOR_LIBRARY_FILENAMES"},
 		[]string{"share/glvnd/egl_vendor.d", "/etc/glvnd/egl_vendor.d", "/usr/share/glvnd/egl_vendor.d"}},
-	{"__EGL_EXTERNAL_PLATFORM_CONFIG_DIRS", "share/egl/egl_external_platform.d", []string{"__EGL_EXTERNAL_PLATFORM_CONFIG_FILENAMES"}, nil},
+	{"__EGL_EXTERNAL_PLATFORM_CONFIG_DIRS", "share/egl/egl_external_platform.d",
+		[]string{"__EGL_EXTERNAL_PLATFORM_CONFIG_FILENAMES"}, nil},
 	// OCL_ICD_FILENAMES only adds to it.
 	{"OCL_ICD_VENDORS", "etc/OpenCL/vendors", []string{"OPENCL_VENDOR_PATH"}, nil},
 	{"VDPAU_DRIVER_PATH", "vdpau", nil, nil},
-	{"GBM_BACKENDS_PATH", "gbm", nil, []string{"lib/gbm", "/usr/lib/x86_64-linux-gnu/gbm", "/usr/lib/aarch64-linux-gnu/gbm", "/usr/lib64/gbm", "/usr/lib/gbm"}},
+	{"GBM_BACKENDS_PATH", "gbm", nil, []string{"lib/gbm", "/usr/lib/x86_64-linux-gnu/gbm",
+		"/usr/lib/aarch64-linux-gnu/gbm", "/usr/lib64/gbm", "/usr/lib/gbm"}},
 }
 
 // withVendors returns an environment in which loaders find the driver's files for them, where the user has not said
@@ -279,9 +285,9 @@ func manifests(dir string) (files []string) {
 	return files
 }
 
-// withVulkan returns an environment in which Vulkan's loader finds the driver once. It looks for files of drivers in many
-// directories (LoaderDriverInterface.md, "Driver Discovery on Linux"): by the host's it would find the library that ours has
-// loaded, and show each GPU twice. Where the host has one there, it is told all files but those.
+// withVulkan returns an environment in which Vulkan's loader finds the driver once. It looks for files of drivers in
+// many directories (LoaderDriverInterface.md, "Driver Discovery on Linux"): by the host's it would find the library
+// that ours has loaded, and show each GPU twice. Where the host has one there, it is told all files but those.
 func (r *Run) withVulkan(env []string, dir string) []string {
 	const kind = "vulkan/icd.d"
 	ours := manifests(filepath.Join(dir, "share", kind))
@@ -289,8 +295,10 @@ func (r *Run) withVulkan(env []string, dir string) []string {
 		return env
 	}
 	home := os.Getenv("HOME")
-	dirs := append(filepath.SplitList(cmp.Or(os.Getenv("XDG_CONFIG_HOME"), home+"/.config")+":"+cmp.Or(os.Getenv("XDG_CONFIG_DIRS"), "/etc/xdg")), "/etc", r.Prefix+"/share")
-	dirs = append(dirs, filepath.SplitList(cmp.Or(os.Getenv("XDG_DATA_HOME"), home+"/.local/share")+":"+cmp.Or(os.Getenv("XDG_DATA_DIRS"), "/usr/local/share:/usr/share"))...)
+	dirs := append(filepath.SplitList(cmp.Or(os.Getenv("XDG_CONFIG_HOME"), home+"/.config")+":"+
+		cmp.Or(os.Getenv("XDG_CONFIG_DIRS"), "/etc/xdg")), "/etc", r.Prefix+"/share")
+	dirs = append(dirs, filepath.SplitList(cmp.Or(os.Getenv("XDG_DATA_HOME"), home+"/.local/share")+":"+
+		cmp.Or(os.Getenv("XDG_DATA_DIRS"), "/usr/local/share:/usr/share"))...)
 	twice := false
 	for _, dir := range dirs {
 		entries, _ := os.ReadDir(filepath.Join(dir, kind))
@@ -440,7 +448,8 @@ type inside struct {
 	changes chan unix.WaitStatus // how it was stopped, and how it ended
 }
 
-// run starts the process and waits for it, on one thread: with the thread that started it, it would end too (Pdeathsig).
+// run starts the process and waits for it, on one thread: with the thread that started it, it would end too
+// (Pdeathsig).
 func (p *inside) run(args []string, attributes *syscall.ProcAttr, said *os.File, says int) {
 	runtime.LockOSThread()
 	// Not by os/exec, which first starts a process to find out what the kernel can do.
@@ -525,7 +534,8 @@ func stopWith(program int, signals <-chan os.Signal) {
 // the last is glibc's SIGRTMIN.
 func forwarded() []os.Signal {
 	all := []os.Signal{
-		unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGWINCH, unix.SIGIO,
+		unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM,
+		unix.SIGWINCH, unix.SIGIO,
 		unix.SIGPWR, unix.SIGXCPU, unix.SIGVTALRM, unix.SIGTSTP, unix.SIGCONT, unix.SIGTTIN, unix.SIGTTOU,
 	}
 	for s := syscall.Signal(35); s <= 64; s++ {
@@ -535,9 +545,9 @@ func forwarded() []os.Signal {
 }
 
 // ignored are the signals that whoever started this process lets it ignore, as nohup and shells' background jobs do. Go
-// goes on to ignore SIGHUP and SIGINT, and leaves the other four as they were. What others it handles from its start on were,
-// nobody knows any more, but shells that ignore SIGINT for a background job ignore SIGQUIT with it (POSIX, "Asynchronous
-// Lists"). [Enter] asks first, before this process catches any.
+// goes on to ignore SIGHUP and SIGINT, and leaves the other four as they were. What others it handles from its start on
+// were, nobody knows any more, but shells that ignore SIGINT for a background job ignore SIGQUIT with it (POSIX,
+// "Asynchronous Lists"). [Enter] asks first, before this process catches any.
 var ignored = sync.OnceValue(func() (signals []os.Signal) {
 	for _, s := range []syscall.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGTSTP, unix.SIGCONT, unix.SIGTTIN, unix.SIGTTOU} {
 		if action(s, nil) == 1 { // SIG_IGN
@@ -553,7 +563,8 @@ var ignored = sync.OnceValue(func() (signals []os.Signal) {
 // action returns the handler that a signal has, and sets another struct sigaction where it is not nil.
 func action(s syscall.Signal, set *[64]byte) (handler uintptr) {
 	var old [64 / unsafe.Sizeof(handler)]uintptr
-	_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(set)), uintptr(unsafe.Pointer(&old)), 8, 0, 0)
+	_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(set)),
+		uintptr(unsafe.Pointer(&old)), 8, 0, 0)
 	return old[0]
 }
 
@@ -743,7 +754,8 @@ func placeMissing(all []placement, stage string) error {
 		return err
 	}
 	// As little can be written in it as in the directory that it stands for.
-	if err := unix.Mount("", stage, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, ""); err != nil {
+	if err := unix.Mount("", stage, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV,
+		""); err != nil {
 		return fmt.Errorf("making %s read-only: %w", parent, err)
 	}
 	if err := unix.Mount(stage, parent, "", unix.MS_MOVE, ""); err != nil {

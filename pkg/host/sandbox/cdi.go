@@ -28,10 +28,12 @@ func CDI(paths []Path) (map[string]any, error) {
 		}
 		if dir := path.Dir(p.Guest); strings.HasSuffix(dir, "/share/glvnd/egl_vendor.d") {
 			// For the host's libEGL, which the driver opens for Vulkan: it searches the other two, which are the image's here.
-			edits["env"] = []string{"__EGL_VENDOR_LIBRARY_DIRS=" + dir + ":/etc/glvnd/egl_vendor.d:/usr/share/glvnd/egl_vendor.d"}
+			edits["env"] = []string{"__EGL_VENDOR_LIBRARY_DIRS=" + dir +
+				":/etc/glvnd/egl_vendor.d:/usr/share/glvnd/egl_vendor.d"}
 		}
 		// rbind: below WSL's directory lie mounts of their own. On a file it is bind.
-		mounts = append(mounts, map[string]any{"containerPath": p.Guest, "hostPath": p.Host, "options": []string{"ro", "nosuid", "nodev", "rbind"}})
+		mounts = append(mounts, map[string]any{"containerPath": p.Guest, "hostPath": p.Host,
+			"options": []string{"ro", "nosuid", "nodev", "rbind"}})
 	}
 	edits["deviceNodes"], edits["mounts"] = nodes, mounts
 	return map[string]any{

@@ -61,9 +61,9 @@ func AsksForGPU(drv []byte) (bool, error) {
 	return slices.ContainsFunc(features, func(f string) bool { return slices.Contains(nixconf.Features, f) }), nil
 }
 
-// attribute matches what is wanted of a derivation's environment. A .drv file is one term in the ATerm format (Nix manual, "Derivation
-// and Deriving Path"), in which the environment is a list of ("name","value"). In a string each quote follows a backslash, so that
-// nothing inside of one looks like that.
+// attribute matches what is wanted of a derivation's environment. A .drv file is one term in the ATerm format (Nix
+// manual, "Derivation and Deriving Path"), in which the environment is a list of ("name","value"). In a string each
+// quote follows a backslash, so that nothing inside of one looks like that.
 var attribute = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?s)\("(requiredSystemFeatures|__json)","((?:[^"\\]|\\.)*)"\)`)
 })
@@ -107,10 +107,9 @@ var deviceNodes = []string{
 }
 
 // Paths returns what a build that asks for a GPU must see: the devices, and for
-// each name in the driver link, and in the directory that hostDriver's leads to, the very file that it leads to, so that no link of
-// the host's has to be there too. Where the driver link is not there, does not lead
-// to this host's driver, or holds links whose libraries would not find each other,
-// private copies stand in for it.
+// each name in the driver link, and in the directory that hostDriver's leads to, the very file that it leads to, so
+// that no link of the host's has to be there too. Where the driver link is not there, does not lead to this host's
+// driver, or holds links whose libraries would not find each other, private copies stand in for it.
 func Paths(h *host.Host, m host.Machine, prefix string, openCache func() (*private.Cache, error)) ([]Path, error) {
 	var all []Path
 	gpu, dxg := false, false
@@ -136,7 +135,10 @@ func Paths(h *host.Host, m host.Machine, prefix string, openCache func() (*priva
 	var files map[string]string
 	var err error
 	if at, _ := h.Root.Resolve(path.Join(link, driver.LibCUDA)); strings.HasPrefix(at, "/nix/store/") {
-		return nil, fmt.Errorf("%s leads into the Nix store: what it needs there is not known; on NixOS, use programs.nix-required-mounts, for containers hardware.nvidia-container-toolkit", link)
+		return nil,
+			fmt.Errorf(
+				"%s leads into the Nix store: what it needs there is not known; on NixOS, use programs.nix-required-mounts, for "+
+					"containers hardware.nvidia-container-toolkit", link)
 	}
 	if h.LinkServes(m, prefix) {
 		if files, err = realFiles(h.Root, link); err != nil {
@@ -182,8 +184,9 @@ func Paths(h *host.Host, m host.Machine, prefix string, openCache func() (*priva
 	return all, nil
 }
 
-// nodesOf returns the character devices of a name in /dev: itself, or those in that directory, because containers' runtimes
-// take no directories. Anything else is no GPU: block devices, files, and what a root's links lead to outside of it.
+// nodesOf returns the character devices of a name in /dev: itself, or those in that directory, because containers'
+// runtimes take no directories. Anything else is no GPU: block devices, files, and what a root's links lead to outside
+// of it.
 func nodesOf(root sysroot.Root, name string) (nodes []Path) {
 	at, err := root.Resolve(name)
 	if err != nil {
@@ -278,7 +281,8 @@ func Configure(h *host.Host, conf string, hook made.File, needed ...made.File) (
 		return "", false, err
 	}
 	things, err := made.Read(h)
-	if !slices.ContainsFunc(things, func(t made.Thing) bool { return t.Kind == made.Lines && t.Path == plan.File }) && err == nil {
+	if !slices.ContainsFunc(things, func(t made.Thing) bool { return t.Kind == made.Lines && t.Path == plan.File }) &&
+		err == nil {
 		err = made.Note(h, made.Thing{Kind: made.Lines, Path: plan.File, New: plan.New})
 	}
 	if err != nil {

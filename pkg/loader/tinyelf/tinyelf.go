@@ -190,7 +190,8 @@ func (o Object) Bytes() []byte {
 	if o.RelR { // DT_RELR, DT_RELRSZ, DT_RELRENT, for which debug/elf has no names
 		dyns = append(dyns, dyn{36, 0, &dataAt}, dyn{35, 0, nil}, dyn{37, 8, nil})
 	}
-	dyns = append(dyns, dyn{elf.DT_HASH, 0, &hashAt}, dyn{elf.DT_SYMTAB, 0, &symAt}, dyn{elf.DT_SYMENT, uint64(symsize), nil},
+	dyns = append(dyns, dyn{elf.DT_HASH, 0, &hashAt}, dyn{elf.DT_SYMTAB, 0, &symAt},
+		dyn{elf.DT_SYMENT, uint64(symsize), nil},
 		dyn{elf.DT_STRTAB, 0, &strAt}, dyn{elf.DT_STRSZ, uint64(len(strtab)), nil}, dyn{})
 
 	interpAt := ehsize + phnum*phsize
@@ -213,7 +214,8 @@ func (o Object) Bytes() []byte {
 	shAt := align(end + len(names))
 
 	var b []byte
-	b = append(b, 0x7f, 'E', 'L', 'F', byte(o.Class), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT), byte(o.OSABI), 0, 0, 0, 0, 0, 0, 0, 0)
+	b = append(b, 0x7f, 'E', 'L', 'F', byte(o.Class), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT), byte(o.OSABI), 0, 0, 0,
+		0, 0, 0, 0, 0)
 	b = le.AppendUint16(b, uint16(o.Type))
 	b = le.AppendUint16(b, uint16(o.Machine))
 	b = le.AppendUint32(b, 1)

@@ -77,7 +77,8 @@ func Have(tools ...string) (missing []string) {
 
 var number = regexp.MustCompile(`0x[0-9a-f]+|[0-9]+`)
 
-var textRelocation = regexp.MustCompile(`^section \[ *([0-9]+)\] .*: relocation ([0-9]+): read-only section modified but text relocation flag not set$`)
+var textRelocation = regexp.MustCompile(
+	`^section \[ *([0-9]+)\] .*: relocation ([0-9]+): read-only section modified but text relocation flag not set$`)
 
 // relocatesData reports whether a relocation changes memory that is writable.
 // eu-elflint takes an address that two segments' pages share for the read-only one's.

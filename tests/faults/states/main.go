@@ -1,12 +1,13 @@
-// Command states judges edits that are interrupted: killed after each of their writes, torn at each border of a page, or
-// failed with ENOSPC and EIO. It knows the writes from strace and what a file says from the loader, readelf, strip,
+// Command states judges edits that are interrupted: killed after each of their writes, torn at each border of a page,
+// or failed with ENOSPC and EIO. It knows the writes from strace and what a file says from the loader, readelf, strip,
 // llvm-strip and objcopy; it shares no code with the editor.
 //
 //	states [-bin DIR] [-seed N] [-share N] [-edit TEXT] [-v]
 //
-// For each state: it loads; stripped, it loads; stripped and edited by us, it loads; "runpath show" and "runpath audit" say
-// that an edit was interrupted once readelf sees a change, and say nothing of the old file and of the new one; the same edit
-// again leaves what the uninterrupted one leaves, and so does another edit. -share 1 (the default: 8) takes every state; 8, one of eight.
+// For each state: it loads; stripped, it loads; stripped and edited by us, it loads; "runpath show" and "runpath audit"
+// say that an edit was interrupted once readelf sees a change, and say nothing of the old file and of the new one; the
+// same edit again leaves what the uninterrupted one leaves, and so does another edit. -share 1 (the default: 8) takes
+// every state; 8, one of eight.
 package main
 
 import (
@@ -90,7 +91,8 @@ type edit struct {
 	gone   []string // texts that are not in the file afterwards
 }
 
-// says is what a program, or a program that opens a library, prints. Only what the loader says of an error is a difference.
+// says is what a program, or a program that opens a library, prints. Only what the loader says of an error is a
+// difference.
 func says(path string) string {
 	cmd := exec.Command(path)
 	if !strings.HasPrefix(filepath.Base(path), "prog") {
@@ -121,7 +123,8 @@ func view(path string) string {
 	for line := range strings.Lines(string(out)) {
 		f := strings.Fields(line)
 		switch {
-		case len(f) >= 8 && strings.HasPrefix(f[1], "0x") && strings.HasPrefix(f[2], "0x"): // a program header: type, sizes but of PT_LOAD, flags
+		// a program header: type, sizes but of PT_LOAD, flags
+		case len(f) >= 8 && strings.HasPrefix(f[1], "0x") && strings.HasPrefix(f[2], "0x"):
 			flags := strings.Join(f[6:len(f)-1], "")
 			if f[0] == "LOAD" || f[0] == "PHDR" || f[0] == "DYNAMIC" {
 				lines = append(lines, "program header "+f[0]+" "+flags)
@@ -133,7 +136,8 @@ func view(path string) string {
 			lines = append(lines, "section "+m[1]+" "+m[2])
 		case strings.HasPrefix(strings.TrimSpace(line), "0x") && strings.Contains(line, "["): // a string of .dynamic
 			lines = append(lines, "dynamic "+strings.Join(f[1:], " "))
-		case strings.Contains(line, "interpreter:"), strings.Contains(line, "OS/ABI"), strings.Contains(line, "(FLAGS"), strings.Contains(line, "Build ID"),
+		case strings.Contains(line, "interpreter:"), strings.Contains(line, "OS/ABI"), strings.Contains(line, "(FLAGS"),
+			strings.Contains(line, "Build ID"),
 			strings.Contains(line, "Properties"), strings.Contains(line, "description data"), strings.HasPrefix(line, "  NixOS"):
 			lines = append(lines, strings.TrimSpace(line))
 		case strings.Contains(line, "Warning"), strings.Contains(line, "Error"):
@@ -180,7 +184,8 @@ type change struct {
 	data []byte
 }
 
-var called = regexp.MustCompile(`(?:pwrite64\(\d+<([^>]*)>, "((?:\\x[0-9a-f]{2})*)", \d+, (\d+)|ftruncate\(\d+<([^>]*)>, (\d+))`)
+var called = regexp.MustCompile(
+	`(?:pwrite64\(\d+<([^>]*)>, "((?:\\x[0-9a-f]{2})*)", \d+, (\d+)|ftruncate\(\d+<([^>]*)>, (\d+))`)
 
 // traced runs an edit of path and returns its writes to it; inject is what strace is to let fail.
 func traced(path string, args []string, inject string) (changes []change, said string, err error) {
@@ -236,7 +241,8 @@ type state struct {
 	b    []byte
 }
 
-// states returns those of an edit: killed before each write, torn in it at pages' borders, and those that are still to be made.
+// states returns those of an edit: killed before each write, torn in it at pages' borders, and those that are still to
+// be made.
 func states(old []byte, changes []change) (out []state) {
 	b := old
 	for i, c := range changes {
@@ -252,7 +258,8 @@ func states(old []byte, changes []change) (out []state) {
 			cuts = []int{cuts[0], cuts[1], cuts[len(cuts)/2], cuts[len(cuts)-1]}
 		}
 		for _, n := range cuts {
-			out = append(out, state{fmt.Sprintf("torn after %d of %d bytes of write %d of %d", n, len(c.data), i+1, len(changes)), change{c.off, c.data[:n]}.apply(b)})
+			out = append(out, state{fmt.Sprintf("torn after %d of %d bytes of write %d of %d", n, len(c.data), i+1,
+				len(changes)), change{c.off, c.data[:n]}.apply(b)})
 		}
 		b = c.apply(b)
 	}
@@ -306,11 +313,13 @@ func (e *edit) judge(dir string) {
 		b = c.apply(b)
 	}
 	broken := strings.Contains(endSays, "status") && !strings.Contains(oldSays, "status")
-	if !judged("the edits", err == nil && bytes.Equal(b, end) && len(changes) > 0 && !broken, "%s: %v, %d writes, says %q, then %q, %.200s", e.name, err, len(changes), oldSays, endSays, out) {
+	if !judged("the edits", err == nil && bytes.Equal(b, end) && len(changes) > 0 && !broken,
+		"%s: %v, %d writes, says %q, then %q, %.200s", e.name, err, len(changes), oldSays, endSays, out) {
 		return
 	}
 	for _, text := range e.gone {
-		judged("the edits", bytes.Contains(old, []byte(text)) && !bytes.Contains(end, []byte(text)), "%s: %q was there: %v, is: %v", e.name, text, bytes.Contains(old, []byte(text)), bytes.Contains(end, []byte(text)))
+		judged("the edits", bytes.Contains(old, []byte(text)) && !bytes.Contains(end, []byte(text)),
+			"%s: %q was there: %v, is: %v", e.name, text, bytes.Contains(old, []byte(text)), bytes.Contains(end, []byte(text)))
 	}
 	all := states(old, changes)
 	call := 0 // of pwrite64
@@ -330,7 +339,8 @@ func (e *edit) judge(dir string) {
 			}
 			what := fmt.Sprintf("%s: %s at write %d of %d", e.name, name, n+1, len(changes))
 			words := map[string]string{"ENOSPC": "no space left", "EIO": "input/output error"}[name]
-			judged("a failure is said", err != nil && strings.Contains(out, filepath.Base(victim)) && strings.Contains(out, words), "%s: %v, %.200s", what, err, out)
+			judged("a failure is said", err != nil && strings.Contains(out, filepath.Base(victim)) &&
+				strings.Contains(out, words), "%s: %v, %.200s", what, err, out)
 			all = append(all, state{fmt.Sprintf("%s at write %d of %d", name, n+1, len(changes)), read(victim)})
 		}
 	}
@@ -341,7 +351,8 @@ func (e *edit) judge(dir string) {
 		}
 		taken++
 		bad := len(e.failures())
-		e.state(s, old, end, []string{oldSays, endSays}, oldView, endView, victim, side, file("x"), file("y"), e.chosen("other", i))
+		e.state(s, old, end, []string{oldSays, endSays}, oldView, endView, victim, side, file("x"), file("y"),
+			e.chosen("other", i))
 		if *keep != "" && len(e.failures()) > bad {
 			name := strings.NewReplacer(" ", "-", "/", "-").Replace(e.name + "," + s.what)
 			os.MkdirAll(filepath.Join(*keep, name), 0o755)
@@ -385,7 +396,8 @@ func told(out string) bool {
 	return strings.Contains(out, "interrupted") || strings.Contains(out, "was stopped")
 }
 
-func (e *edit) state(s state, old, end []byte, may []string, oldView, endView, victim, side, x, y string, random uint64) {
+func (e *edit) state(s state, old, end []byte, may []string, oldView, endView, victim, side, x, y string,
+	random uint64) {
 	what := e.name + ": " + s.what
 	place(victim, s.b)
 	loads("it loads", what, victim, may)
@@ -409,7 +421,8 @@ func (e *edit) state(s state, old, end []byte, may []string, oldView, endView, v
 			continue
 		}
 		now := says(side)
-		judged("stripped and edited, it loads", !strings.Contains(now, "status") || strings.Contains(now, "cannot open shared object file"), "%s, %s, %.60v: it says %q", what, tool[0], other, now)
+		judged("stripped and edited, it loads", !strings.Contains(now, "status") ||
+			strings.Contains(now, "cannot open shared object file"), "%s, %s, %.60v: it says %q", what, tool[0], other, now)
 	}
 	// What is said of it.
 	seen, same := view(victim), bytes.Equal(s.b, old) || bytes.Equal(s.b, end)
@@ -457,7 +470,8 @@ func (e *edit) state(s state, old, end []byte, may []string, oldView, endView, v
 	_, errY := ours(y, other)
 	now, ofOld, ofNew, left := view(victim), view(x), view(y), e.left(victim)
 	ok := errX == nil && now == ofOld || errY == nil && now == ofNew && left == ""
-	judged("another edit", ok, "%s, %.60v: left %q; old: %s; new: %s", what, other, left, differ(now, ofOld), differ(now, ofNew))
+	judged("another edit", ok, "%s, %.60v: left %q; old: %s; new: %s", what, other, left, differ(now, ofOld),
+		differ(now, ofNew))
 }
 
 const (
@@ -465,15 +479,17 @@ const (
 	renamed = "libwhich-that-has-another-name.so"
 )
 
-// build makes the files: programs, and libraries that open opens, by several linkers, which need a library of which there is
-// one in each of two folders.
+// build makes the files: programs, and libraries that open opens, by several linkers, which need a library of which
+// there is one in each of two folders.
 func build() (bases []string) {
 	source := map[string]string{
 		"which.map": "WHICH_1 { global: which; };\n",
 		"prog.c":    "#include <stdio.h>\nconst char *which(void); int main(void) { return puts(which()) < 0; }\n",
 		"lib.c":     "const char *which(void); const char *ask(void) { return which(); }\n",
-		"open.c": "#include <dlfcn.h>\n#include <stdio.h>\nint main(int c, char **v) { void *h = dlopen(v[1], RTLD_NOW); const char *(*ask)(void); " +
-			"if (!h || !(ask = (const char *(*)(void))dlsym(h, \"ask\"))) { puts(dlerror()); return 3; } return puts(ask()) < 0; }\n",
+		"open.c": "#include <dlfcn.h>\n#include <stdio.h>\nint main(int c, char **v) { void *h = dlopen(v[1], RTLD_NOW); " +
+			"const char *(*ask)(void); " +
+			"if (!h || !(ask = (const char *(*)(void))dlsym(h, \"ask\"))) { puts(dlerror()); return 3; } return puts(ask()) < " +
+			"0; }\n",
 	}
 	for name, text := range source {
 		place(filepath.Join(work, name), []byte(text))
@@ -487,10 +503,12 @@ func build() (bases []string) {
 				says = "renamed"
 			}
 			place(work+"/which.c", []byte("const char *which(void) { return \""+says+"\"; }\n"))
-			must("gcc", "-shared", "-fPIC", "-o", filepath.Join(work, dir, name), work+"/which.c", "-Wl,-soname,"+name+",--version-script="+work+"/which.map")
+			must("gcc", "-shared", "-fPIC", "-o", filepath.Join(work, dir, name), work+"/which.c",
+				"-Wl,-soname,"+name+",--version-script="+work+"/which.map")
 		}
 	}
-	must("sh", "-c", "ln -s \"$(gcc -print-file-name=ld-linux-x86-64.so.2)\" "+work+"/a-loader-of-which-the-name-is-longer-than-that-of-the-other-one.so")
+	must("sh", "-c", "ln -s \"$(gcc -print-file-name=ld-linux-x86-64.so.2)\" "+work+
+		"/a-loader-of-which-the-name-is-longer-than-that-of-the-other-one.so")
 	os.MkdirAll(work+"/named", 0o755)
 	os.Symlink(*bin+"/runpath", work+"/named/patchelf")
 	link := func(name string, flags ...string) {
@@ -530,22 +548,30 @@ func kinds() []edit {
 		{name: "last segment", before: [][]string{set("$ORIGIN/old" + long[11:311])}, args: set(long + long)},
 		{name: "removed", before: [][]string{secrets}, args: []string{"remove", "-q", secret}, gone: []string{secret}},
 		{name: "longer without", before: [][]string{secrets}, args: set(long), gone: []string{secret}},
-		{name: "rpath", before: [][]string{{"set", "-q", "--force-rpath", "$ORIGIN/old:" + secret}}, args: set("$ORIGIN/new"), gone: []string{secret}},
+		{name: "rpath", before: [][]string{{"set", "-q", "--force-rpath", "$ORIGIN/old:" + secret}}, args: set("$ORIGIN/new"),
+			gone: []string{secret}},
 		{name: "renamed need", args: with("--replace-needed", "libwhich.so="+renamed)},
 		{name: "added need", args: with("--add-needed", "libm.so.6")},
-		{name: "removed need", before: [][]string{with("--add-needed", "libsecret-11111111.so")}, args: with("--remove-needed", "libsecret-11111111.so"), gone: []string{"libsecret-11111111.so"}},
+		{name: "removed need", before: [][]string{with("--add-needed", "libsecret-11111111.so")},
+			args: with("--remove-needed", "libsecret-11111111.so"), gone: []string{"libsecret-11111111.so"}},
 		{name: "interpreter", args: with("--interpreter", loader)},
 		{name: "soname", args: with("--soname", "lib-"+strings.Repeat("name", 40)+".so")},
 		{name: "stack", args: with("--set-execstack")},
 		{name: "note", args: note},
-		{name: "note and longer", args: []string{"normalize", "-q", "--resolution-note", "--tool", "autoAddDriverRunpath", "--driver-link", strings.Repeat("/longer", 400)}},
+		{name: "note and longer", args: []string{"normalize", "-q", "--resolution-note", "--tool", "autoAddDriverRunpath",
+			"--driver-link", strings.Repeat("/longer", 400)}},
 		{name: "note goes", before: [][]string{note}, args: []string{"cache", "remove", "-q"}},
 		{name: "note follows", before: [][]string{note}, args: set("$ORIGIN/new")},
 		{name: "note follows, longer", before: [][]string{secrets, note}, args: set(long), gone: []string{secret}},
-		{name: "several parts", before: [][]string{secrets}, args: with("--run-path", long, "--replace-needed", "libwhich.so="+renamed, "--add-needed", "libm.so.6", "--set-execstack"), gone: []string{secret}},
-		{name: "several parts and a note", before: [][]string{secrets, note}, args: with("--run-path", "$ORIGIN/new:/x", "--add-needed", "libm.so.6", "--interpreter", loader), gone: []string{secret}},
-		{name: "by patchelf's options", before: [][]string{secrets}, args: []string{"patchelf", "--set-rpath", long, "--set-os-abi", "linux", "--set-execstack"}, gone: []string{secret}},
-		{name: "stack and a note", before: [][]string{set(long), note}, args: with("--run-path", "$ORIGIN/new", "--clear-execstack")},
+		{name: "several parts", before: [][]string{secrets}, args: with("--run-path", long, "--replace-needed",
+			"libwhich.so="+renamed, "--add-needed", "libm.so.6", "--set-execstack"), gone: []string{secret}},
+		{name: "several parts and a note", before: [][]string{secrets, note},
+			args: with("--run-path", "$ORIGIN/new:/x", "--add-needed", "libm.so.6", "--interpreter", loader),
+			gone: []string{secret}},
+		{name: "by patchelf's options", before: [][]string{secrets},
+			args: []string{"patchelf", "--set-rpath", long, "--set-os-abi", "linux", "--set-execstack"}, gone: []string{secret}},
+		{name: "stack and a note", before: [][]string{set(long), note},
+			args: with("--run-path", "$ORIGIN/new", "--clear-execstack")},
 	}
 }
 

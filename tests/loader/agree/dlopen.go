@@ -63,7 +63,8 @@ func dlopens(interp string, n int, notes bool) (int, error) {
 	defer os.RemoveAll(dir)
 	for name, text := range map[string]string{"ask": askSource, "main": askerSource} {
 		os.WriteFile(dir+"/"+name+".c", []byte(text), 0o644)
-		if out, err := exec.Command("cc", "-O1", "-c", "-fPIC", "-o", dir+"/"+name+".o", dir+"/"+name+".c").CombinedOutput(); err != nil {
+		if out, err := exec.Command("cc", "-O1", "-c", "-fPIC", "-o", dir+"/"+name+".o",
+			dir+"/"+name+".c").CombinedOutput(); err != nil {
 			return 0, fmt.Errorf("cc: %w: %s", err, out)
 		}
 	}
@@ -71,7 +72,8 @@ func dlopens(interp string, n int, notes bool) (int, error) {
 	counts := map[string]int{}
 	for i := range n {
 		seed := *seed + int64(i)
-		g := &dlopenGraph{graph: graph{Rand: rand.New(rand.NewSource(seed)), interp: interp, notes: notes, runs: true}, objects: dir}
+		g := &dlopenGraph{graph: graph{Rand: rand.New(rand.NewSource(seed)), interp: interp, notes: notes, runs: true},
+			objects: dir}
 		kind, d, err := g.compare()
 		if err != nil {
 			return i, fmt.Errorf("seed %d: %w", seed, err)
@@ -79,7 +81,8 @@ func dlopens(interp string, n int, notes bool) (int, error) {
 		counts[kind]++
 		if d != "" {
 			differ++
-			fmt.Printf("  seed %d: %s opens %q in %s, env %q, root %s\n    %s\n", seed, g.asker, g.asked, g.cwd, g.env, g.root, d)
+			fmt.Printf("  seed %d: %s opens %q in %s, env %q, root %s\n    %s\n", seed, g.asker, g.asked, g.cwd,
+				g.env, g.root, d)
 		}
 		if d == "" || !*keep {
 			os.RemoveAll(g.root)
@@ -104,7 +107,8 @@ type dlopenGraph struct {
 func (g *dlopenGraph) assembly(asks bool) string {
 	var b strings.Builder
 	note := func(section, owner, desc string, kind uint32) {
-		fmt.Fprintf(&b, ".section %s,\"a\",@note\n.balign 4\n.long %d, %d, %#x\n.asciz %q\n.balign 4\n", section, len(owner)+1, len(desc), kind, owner)
+		fmt.Fprintf(&b, ".section %s,\"a\",@note\n.balign 4\n.long %d, %d, %#x\n.asciz %q\n.balign 4\n", section,
+			len(owner)+1, len(desc), kind, owner)
 		for _, c := range []byte(desc) {
 			fmt.Fprintf(&b, ".byte %d\n", c)
 		}
@@ -137,10 +141,12 @@ func (g *dlopenGraph) compile(to string, asks bool, parts []string, libraries ..
 	for _, l := range libraries {
 		list = slices.Insert(list, g.Intn(len(list)+1), filepath.Dir(l))
 	}
-	args := []string{"-o", to, g.root + "/notes.s", "-Wl,--no-as-needed,--allow-shlib-undefined", "-Wl,-rpath-link,/nonexistent"}
+	args := []string{"-o", to, g.root + "/notes.s", "-Wl,--no-as-needed,--allow-shlib-undefined",
+		"-Wl,-rpath-link,/nonexistent"}
 	if len(list) > 0 {
 		// A comma would part the linker's arguments; no entry has one.
-		args = append(args, pick(&g.graph, "-Wl,--enable-new-dtags", "-Wl,--enable-new-dtags", "-Wl,--disable-new-dtags"), "-Wl,-rpath,"+strings.Join(list, ":"))
+		args = append(args, pick(&g.graph, "-Wl,--enable-new-dtags", "-Wl,--enable-new-dtags", "-Wl,--disable-new-dtags"),
+			"-Wl,-rpath,"+strings.Join(list, ":"))
 	}
 	args = append(append(args, parts...), libraries...)
 	if out, err := exec.Command("cc", args...).CombinedOutput(); err != nil {

@@ -21,11 +21,15 @@ func random(interp string, n int, notes bool) (int, error) {
 		return 0, fmt.Errorf("%w: there is no %s", errSkip, interp)
 	}
 	if notes && !strings.Contains(string(b), "\x00RESCACHE\x00") {
-		return 0, fmt.Errorf("%w: %s does not read resolution notes; --glibc LOADER names one that does, of a glibc with nixpkgs' ldcache.patch", errSkip, interp)
+		return 0,
+			fmt.Errorf(
+				"%w: %s does not read resolution notes; --glibc LOADER names one that does, of a glibc with nixpkgs' ldcache.patch",
+				errSkip, interp)
 	}
 	differ, libs, missing, fatal, crashes, lacks := 0, 0, 0, 0, 0, 0
 	for i := range n {
-		g := &graph{Rand: rand.New(rand.NewSource(*seed + int64(i))), interp: interp, musl: strings.Contains(interp, "musl"), notes: notes}
+		g := &graph{Rand: rand.New(rand.NewSource(*seed + int64(i))), interp: interp, musl: strings.Contains(interp, "musl"),
+			notes: notes}
 		d, real, err := g.compare()
 		if err != nil {
 			return i, fmt.Errorf("seed %d: %w", *seed+int64(i), err)
@@ -48,7 +52,9 @@ func random(interp string, n int, notes bool) (int, error) {
 			fmt.Printf("  seed %d, program %s in %s, env %q\n    %s\n", *seed+int64(i), g.program, g.cwd, g.env, d)
 		}
 	}
-	fmt.Printf("%d graphs, %d libraries, %d of them not found; %d symbol versions not found; %d graphs where the loader stops at a damaged file, %d where it crashes\n", n, libs, missing, lacks, fatal, crashes)
+	fmt.Printf(
+		"%d graphs, %d libraries, %d of them not found; %d symbol versions not found; %d graphs where the loader stops at "+
+			"a damaged file, %d where it crashes\n", n, libs, missing, lacks, fatal, crashes)
 	if differ > 0 {
 		return n, fmt.Errorf("%d of %d graphs differ", differ, n)
 	}
@@ -90,7 +96,8 @@ func (g *graph) needed() string {
 		return "" // glibc: the program itself; musl: an error
 	}
 	if g.chance(5) {
-		return pick(g, "$ORIGIN/"+g.name(), g.root+"/"+g.dir()+"/"+g.name(), "./"+g.name(), g.dir()+"/"+g.name(), "${ORIGIN}/../"+g.dir()+"/"+g.name())
+		return pick(g, "$ORIGIN/"+g.name(), g.root+"/"+g.dir()+"/"+g.name(), "./"+g.name(), g.dir()+"/"+g.name(),
+			"${ORIGIN}/../"+g.dir()+"/"+g.name())
 	}
 	return g.name()
 }
@@ -248,7 +255,8 @@ func (g *graph) versions(o *tinyelf.Object) {
 	}
 	for _, e := range o.Strings {
 		if e.Tag == elf.DT_NEEDED && !strings.ContainsAny(e.Str, "/$") && g.chance(50) {
-			o.Requires = append(o.Requires, tinyelf.Requirement{Library: e.Str, Version: pick(g, "V_1", "V_2", "V_3", "GLIBC_ABI_DT_RELR"), Weak: g.chance(15)})
+			o.Requires = append(o.Requires, tinyelf.Requirement{Library: e.Str,
+				Version: pick(g, "V_1", "V_2", "V_3", "GLIBC_ABI_DT_RELR"), Weak: g.chance(15)})
 		}
 	}
 	if g.chance(1) {
@@ -321,7 +329,8 @@ func (g *graph) make() error {
 		return err
 	}
 	os.WriteFile(g.root+"/file", nil, 0o644)
-	subs := []string{"", "", "", "", "", "", "lib/x86_64-linux-gnu", "lib", "haswell", "x86_64", "tls", "tls/x86_64", "glibc-hwcaps/x86-64-v2", "glibc-hwcaps/x86-64-v3", "glibc-hwcaps/x86-64-v4", "sub"}
+	subs := []string{"", "", "", "", "", "", "lib/x86_64-linux-gnu", "lib", "haswell", "x86_64", "tls", "tls/x86_64",
+		"glibc-hwcaps/x86-64-v2", "glibc-hwcaps/x86-64-v3", "glibc-hwcaps/x86-64-v4", "sub"}
 	for i := range dirs {
 		d := fmt.Sprintf("%s/d%d", g.root, i)
 		if i > 0 && g.chance(15) {
@@ -347,7 +356,8 @@ func (g *graph) make() error {
 		p = p.Needs(g.name(), g.name(), g.name())
 	}
 	if g.chance(8) {
-		p = p.With(pick[elf.DynTag](g, 0x6ffffefc, 0x6ffffefb), pick(g, g.name(), g.name()+":"+g.name(), "$ORIGIN/../"+g.dir()+"/"+g.name(), "::"+g.name()))
+		p = p.With(pick[elf.DynTag](g, 0x6ffffefc, 0x6ffffefb), pick(g, g.name(), g.name()+":"+g.name(),
+			"$ORIGIN/../"+g.dir()+"/"+g.name(), "::"+g.name()))
 	}
 	p.Interp = g.interp
 	g.cwd = g.root + "/d0"

@@ -90,9 +90,12 @@ func inDir(dir, name string, args ...string) ([]byte, error) {
 
 // oneList sets random lists and compares; "" where both agree.
 func oneList(dir string, rng *rand.Rand) string {
-	entries := []string{"$ORIGIN", "${ORIGIN}/x", "$ORIGIN/../y", "$LIB", "/usr/$LIB", "/a/${PLATFORM}", "/a/$PLATFORM/b", "", ".", "./", "rel", "rel/x/",
-		"/none", "/none//", "//none", "/none/", "/", "//", "$UNKNOWN/x", "/$ORIGINX", "$ORIGINX", "/x$ORIGIN", "${LIB}64", "/usr/lib", "/usr/lib/x86_64-linux-gnu/",
-		"/long/" + strings.Repeat("y", rng.Intn(240)), dir + "/d", "$ORIGIN$ORIGIN", "$ORIGIN/", "${ORIGIN", "$", "/opt/$", "a b", "/é", "/usr/lib/../lib", "$ORIGIN//x", "/proc/self/cwd"}
+	entries := []string{"$ORIGIN", "${ORIGIN}/x", "$ORIGIN/../y", "$LIB", "/usr/$LIB", "/a/${PLATFORM}", "/a/$PLATFORM/b",
+		"", ".", "./", "rel", "rel/x/",
+		"/none", "/none//", "//none", "/none/", "/", "//", "$UNKNOWN/x", "/$ORIGINX", "$ORIGINX", "/x$ORIGIN", "${LIB}64",
+		"/usr/lib", "/usr/lib/x86_64-linux-gnu/",
+		"/long/" + strings.Repeat("y", rng.Intn(240)), dir + "/d", "$ORIGIN$ORIGIN", "$ORIGIN/", "${ORIGIN", "$", "/opt/$",
+		"a b", "/é", "/usr/lib/../lib", "$ORIGIN//x", "/proc/self/cwd"}
 	some := func(n int) []string {
 		var list []string
 		for range rng.Intn(n) {
@@ -151,7 +154,8 @@ func oneList(dir string, rng *rand.Rand) string {
 			return err.Error()
 		}
 		if !slices.Equal(ours, theirs) {
-			return fmt.Sprintf("of %s, where the program has %q, the library %q, and %q:\n  explain %q\n  loader  %q", whose, ofProgram, ofLibrary, env, ours, theirs)
+			return fmt.Sprintf("of %s, where the program has %q, the library %q, and %q:\n  explain %q\n  loader  %q", whose,
+				ofProgram, ofLibrary, env, ours, theirs)
 		}
 	}
 	return ""

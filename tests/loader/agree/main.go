@@ -3,7 +3,8 @@
 // random graphs of small libraries; where it searches with the loader's own account;
 // and what it says of symbols with ldd.
 //
-//	agree [--all] [--graphs N] [--dlopen N] [--lists N] [--ldd N] [--seed S] [--glibc LOADER] [--musl LOADER] RUNPATH [DIR…]
+//	agree [--all] [--graphs N] [--dlopen N] [--lists N] [--ldd N] [--seed S]
+//	      [--glibc LOADER] [--musl LOADER] RUNPATH [DIR…]
 //
 // It prints each difference, and how many files, libraries and graphs agreed.
 package main
@@ -85,14 +86,17 @@ func main() {
 	}
 	if *opening > 0 {
 		run("random graphs with dlopen under glibc", func() (int, error) { return dlopens(*glibc, *opening, false) })
-		run("random graphs with dlopen and resolution notes under glibc", func() (int, error) { return dlopens(*glibc, *opening, true) })
+		run("random graphs with dlopen and resolution notes under glibc",
+			func() (int, error) { return dlopens(*glibc, *opening, true) })
 	}
 	if *beginning > 0 {
 		ofLoader := ""
 		if *glibc != usual {
 			ofLoader = filepath.Dir(*glibc)
 		}
-		run("random starts under glibc", func() (int, error) { return starts([]string{"cc"}, nil, *glibc, ofLoader, false, 0, 0, *beginning) })
+		run("random starts under glibc", func() (int, error) {
+			return starts([]string{"cc"}, nil, *glibc, ofLoader, false, 0, 0, *beginning)
+		})
 		if *glibc == usual {
 			for _, m := range []struct {
 				name, triplet, loader string
@@ -110,7 +114,9 @@ func main() {
 			}
 		}
 		if *musl != "" {
-			run("random starts under musl", func() (int, error) { return starts([]string{"musl-gcc"}, nil, *musl, "", true, 0, 0, *beginning) })
+			run("random starts under musl", func() (int, error) {
+				return starts([]string{"musl-gcc"}, nil, *musl, "", true, 0, 0, *beginning)
+			})
 		}
 	}
 	if *lists > 0 {
@@ -137,9 +143,10 @@ type answer struct {
 	fatalName string             // the name that was asked for: some of glibc's messages have only that
 	lacks     map[[3]string]bool // files, symbol versions that they lack, and the files that need them
 	untold    bool               // the loader failed at an assertion, of auditing modules or of a trace alone
-	optional  map[string]bool    // what we say of an absent DT_AUXILIARY, which the loader lists in some traces, and in some not
-	relr      bool               // it stops for lack of the version that guards DT_RELR
-	audits    map[string]bool    // auditing modules, and whether each can be loaded
+	// what we say of an absent DT_AUXILIARY, which the loader lists in some traces, and in some not
+	optional map[string]bool
+	relr     bool            // it stops for lack of the version that guards DT_RELR
+	audits   map[string]bool // auditing modules, and whether each can be loaded
 }
 
 // document is the part of explain's JSON that is compared.
@@ -191,7 +198,8 @@ func explain(dir string, env []string, files ...string) ([]answer, []string, *do
 	var answers []answer
 	var interps []string
 	for _, f := range doc.Files {
-		a := answer{libs: map[[2]string]bool{}, lacks: map[[3]string]bool{}, audits: map[string]bool{}, optional: map[string]bool{}}
+		a := answer{libs: map[[2]string]bool{}, lacks: map[[3]string]bool{}, audits: map[string]bool{},
+			optional: map[string]bool{}}
 		module := ""
 		for _, l := range f.Libraries {
 			if l.Namespace > 0 { // the module itself comes first
@@ -437,6 +445,7 @@ func dynamicHere(path string) bool {
 	if n, _ := f.Read(h[:]); n < len(h) {
 		return false
 	}
-	return string(h[:4]) == elf.ELFMAG && h[elf.EI_CLASS] == byte(elf.ELFCLASS64) && h[elf.EI_DATA] == byte(elf.ELFDATA2LSB) &&
+	return string(h[:4]) == elf.ELFMAG && h[elf.EI_CLASS] == byte(elf.ELFCLASS64) &&
+		h[elf.EI_DATA] == byte(elf.ELFDATA2LSB) &&
 		(h[16] == byte(elf.ET_DYN) || h[16] == byte(elf.ET_EXEC)) && h[18] == byte(elf.EM_X86_64) && h[19] == 0
 }

@@ -30,7 +30,8 @@ const startSource = `#define _GNU_SOURCE
 #ifdef ASK
 void *ask(const char *name, int how);
 #endif
-static int tell(struct dl_phdr_info *i, size_t n, void *p) { (void)n, (void)p; printf("has %s\n", i->dlpi_name); return 0; }
+static int tell(struct dl_phdr_info *i, size_t n, void *p) {
+  (void)n, (void)p; printf("has %s\n", i->dlpi_name); return 0; }
 int main(int n, char **v) {
   int lib = 0, i;
   puts("started");
@@ -58,7 +59,9 @@ const (
 	noteSize = 2000
 )
 
-var noteAssembly = fmt.Sprintf(".section .note.dlopen,\"a\",%%note\n.balign 4\n.long 4, %d, 0x407c0c0a\n.asciz \"FDO\"\n.fill %d, 1, 0x79\n.balign 4\n.section .note.GNU-stack,\"\",%%progbits\n", noteSize, noteSize)
+var noteAssembly = fmt.Sprintf(
+	".section .note.dlopen,\"a\",%%note\n.balign 4\n.long 4, %d, 0x407c0c0a\n.asciz \"FDO\"\n.fill %d, 1, 0x79\n.balign "+
+		"4\n.section .note.GNU-stack,\"\",%%progbits\n", noteSize, noteSize)
 
 type templates struct {
 	dir     string
@@ -76,9 +79,11 @@ func makeTemplates(cc []string, interp string, musl bool) (*templates, error) {
 	for name, text := range map[string]string{"start.c": startSource, "ask.c": askSource, "note.s": noteAssembly} {
 		os.WriteFile(dir+"/"+name, []byte(text), 0o644)
 	}
-	for tag, flag := range map[elf.DynTag]string{elf.DT_RUNPATH: "-Wl,--enable-new-dtags", elf.DT_RPATH: "-Wl,--disable-new-dtags"} {
+	for tag, flag := range map[elf.DynTag]string{elf.DT_RUNPATH: "-Wl,--enable-new-dtags",
+		elf.DT_RPATH: "-Wl,--disable-new-dtags"} {
 		compile := func(to string, args ...string) ([]byte, error) {
-			args = slices.Concat(cc[1:], []string{"-O1", "-o", dir + "/" + to, dir + "/note.s", flag, "-Wl,-rpath," + strings.Repeat("x", listSize)}, args)
+			args = slices.Concat(cc[1:], []string{"-O1", "-o", dir + "/" + to, dir + "/note.s", flag,
+				"-Wl,-rpath," + strings.Repeat("x", listSize)}, args)
 			if out, err := exec.Command(cc[0], args...).CombinedOutput(); err != nil {
 				return nil, fmt.Errorf("%s %q: %w: %s", cc[0], args, err, out)
 			}
@@ -86,7 +91,8 @@ func makeTemplates(cc []string, interp string, musl bool) (*templates, error) {
 		}
 		link := []string{dir + "/start.c", "-Wl,--dynamic-linker=" + interp, "-ldl"}
 		if !musl { // which has the program search, whoever calls
-			if t.library[tag], err = compile("ask", dir+"/ask.c", "-shared", "-fPIC", "-Wl,-soname,$ORIGIN/libask.so"); err != nil {
+			if t.library[tag], err = compile("ask", dir+"/ask.c", "-shared", "-fPIC",
+				"-Wl,-soname,$ORIGIN/libask.so"); err != nil {
 				return nil, err
 			}
 			link = append(link, "-DASK", dir+"/ask", "-Wl,--allow-shlib-undefined")
@@ -108,7 +114,8 @@ func fill(template []byte, list string, opens []string) []byte {
 	if notes == nil {
 		text = []byte("[]")
 	}
-	b := bytes.Replace(slices.Clone(template), bytes.Repeat([]byte("x"), listSize), append([]byte(list), make([]byte, listSize-len(list))...), 1)
+	b := bytes.Replace(slices.Clone(template), bytes.Repeat([]byte("x"), listSize),
+		append([]byte(list), make([]byte, listSize-len(list))...), 1)
 	text = append(text, bytes.Repeat([]byte(" "), noteSize-1-len(text))...)
 	return bytes.Replace(b, bytes.Repeat([]byte("y"), noteSize), append(text, 0), 1)
 }
@@ -150,7 +157,8 @@ func (g *startGraph) entries() string {
 		list = append(list, g.ofLoader)
 	}
 	for range 1 + g.Intn(4) {
-		list = append(list, pick(&g.graph, g.root+"/"+g.dir(), "$ORIGIN/../"+g.dir(), "${ORIGIN}", g.root+"/none", g.root+"/"+g.dir()+"/../"+g.dir()))
+		list = append(list, pick(&g.graph, g.root+"/"+g.dir(), "$ORIGIN/../"+g.dir(), "${ORIGIN}", g.root+"/none",
+			g.root+"/"+g.dir()+"/../"+g.dir()))
 	}
 	return strings.Join(list, ":")
 }
@@ -193,7 +201,8 @@ func (g *startGraph) library(at, name string) error {
 	}
 	for _, e := range slices.Clone(o.Strings) {
 		if e.Tag == elf.DT_NEEDED && !g.musl && !strings.Contains(e.Str, "/") && g.chance(25) {
-			o.Requires = append(o.Requires, tinyelf.Requirement{Library: e.Str, Version: pick(&g.graph, "V_1", "V_1", "V_2"), Weak: g.chance(20)})
+			o.Requires = append(o.Requires, tinyelf.Requirement{Library: e.Str, Version: pick(&g.graph, "V_1", "V_1", "V_2"),
+				Weak: g.chance(20)})
 		}
 	}
 	if others, _ := filepath.Glob(g.root + "/d*/lib?.so.1"); len(others) > 0 && g.chance(8) {
@@ -235,7 +244,8 @@ func (g *startGraph) make() error {
 		}
 		slices.Sort(g.asks)
 		g.asks = slices.Compact(g.asks)
-		if err := os.WriteFile(g.root+"/d0/libask.so", fill(g.t.library[pick(&g.graph, elf.DT_RPATH, elf.DT_RUNPATH)], g.entries(), g.asks), 0o755); err != nil {
+		if err := os.WriteFile(g.root+"/d0/libask.so", fill(g.t.library[pick(&g.graph, elf.DT_RPATH, elf.DT_RUNPATH)],
+			g.entries(), g.asks), 0o755); err != nil {
 			return err
 		}
 	}
@@ -284,12 +294,17 @@ func (g *startGraph) wrap(value func() string) error {
 	case 1:
 		text += fmt.Sprintf("export %[1]s=\"%[2]s${%[1]s:+:}$%[1]s\"\n", variable, set)
 	case 2:
-		text += fmt.Sprintf("%[1]s=${%[1]s:+':'$%[1]s':'}\n%[1]s=${%[1]s/':'\"%[2]s\"':'/':'}\n%[1]s=\"%[2]s\"$%[1]s\n%[1]s=${%[1]s#':'}\n%[1]s=${%[1]s%%':'}\nexport %[1]s\n", variable, set)
+		text += fmt.Sprintf(
+			"%[1]s=${%[1]s:+':'$%[1]s':'}\n%[1]s=${%[1]s/':'\"%[2]s\"':'/':'}\n"+
+				"%[1]s=\"%[2]s\"$%[1]s\n%[1]s=${%[1]s#':'}\n%[1]s=${%[1]s%%':'}\nexport %[1]s\n", variable, set)
 	case 3:
-		text += fmt.Sprintf("if [ -n \"$%[1]s\" ]; then\n  export %[1]s=\"$%[1]s:%[2]s\"\nelse\n  unset LD_PRELOAD\nfi\n", variable, set)
+		text += fmt.Sprintf("if [ -n \"$%[1]s\" ]; then\n  export %[1]s=\"$%[1]s:%[2]s\"\nelse\n  unset LD_PRELOAD\nfi\n",
+			variable, set)
 	}
-	text += pick(&g.graph, "exec -a \"$0\" \""+g.program+"\"  \"$@\"\n", "exec \"$(dirname \"$0\")/../d0/program\" \"$@\"\n",
-		"here=$(cd \"$(dirname \"${BASH_SOURCE[0]}\")\" && pwd)\nexec \"$here/../d0/program\" \"$@\"\n", "unset LD_AUDIT\nexec "+g.program+" \"$@\"\n")
+	text += pick(&g.graph, "exec -a \"$0\" \""+g.program+"\"  \"$@\"\n",
+		"exec \"$(dirname \"$0\")/../d0/program\" \"$@\"\n",
+		"here=$(cd \"$(dirname \"${BASH_SOURCE[0]}\")\" && pwd)\nexec \"$here/../d0/program\" \"$@\"\n",
+		"unset LD_AUDIT\nexec "+g.program+" \"$@\"\n")
 	g.started = g.root + "/d1/wrapper"
 	return os.WriteFile(g.started, []byte(text), 0o755)
 }
@@ -356,7 +371,9 @@ func (g *startGraph) compare() (kind, difference string, err error) {
 			shell.Env = append(shell.Env, "GIVEN_"+name+"="+value)
 		}
 		b, _ := os.ReadFile(g.started)
-		given := "#!/bin/bash -e\nfor v in LD_LIBRARY_PATH LD_PRELOAD LD_AUDIT; do g=GIVEN_$v; if [ -n \"${!g}\" ]; then export $v=\"${!g}\"; fi; done\n"
+		given :=
+			"#!/bin/bash -e\nfor v in LD_LIBRARY_PATH LD_PRELOAD LD_AUDIT; do g=GIVEN_$v; if [ -n \"${!g}\" ]; then export " +
+				"$v=\"${!g}\"; fi; done\n"
 		b = bytes.Replace(b, []byte("#!/bin/bash -e\n"), []byte(given), 1)
 		// dirname and the like must not be programs that load it, either.
 		b = bytes.ReplaceAll(b, []byte("$(dirname "), []byte("$(LD_LIBRARY_PATH= LD_PRELOAD= LD_AUDIT= dirname "))
@@ -370,7 +387,8 @@ func (g *startGraph) compare() (kind, difference string, err error) {
 	text := string(out)
 	began := strings.Contains(text, "started\n")
 	switch {
-	case strings.Contains(text, "unload_audit_module"), strings.Contains(text, "Inconsistency detected by ld.so: dl-close.c"),
+	case strings.Contains(text, "unload_audit_module"), strings.Contains(text,
+		"Inconsistency detected by ld.so: dl-close.c"),
 		status.Signaled() && strings.Contains(text, "cannot be loaded as audit interface"):
 		return "not comparable", "", nil // a module without la_version, which glibc cannot always unload
 	case status.Signaled() || status.ExitStatus() > 128 || strings.Contains(text, "Inconsistency detected"):
@@ -399,7 +417,8 @@ func (g *startGraph) compare() (kind, difference string, err error) {
 				if !failed[names[call]] {
 					difference += fmt.Sprintf("opening %s fails, explain says that it does not; ", names[call])
 				}
-			} else if failed[names[call]] && !slices.Contains(names[:call], names[call]) && !slices.Contains(names[call+1:], names[call]) {
+			} else if failed[names[call]] && !slices.Contains(names[:call], names[call]) &&
+				!slices.Contains(names[call+1:], names[call]) {
 				difference += fmt.Sprintf("opening %s succeeds, explain says that it fails; ", names[call])
 			}
 			call++
@@ -441,7 +460,8 @@ func (g *startGraph) comparable(paths []string) []string {
 }
 
 // starts compares what explain says of N random starts with what happens.
-func starts(cc []string, run []string, interp, ofLoader string, musl bool, machine elf.Machine, class elf.Class, n int) (int, error) {
+func starts(cc []string, run []string, interp, ofLoader string, musl bool, machine elf.Machine, class elf.Class,
+	n int) (int, error) {
 	if _, err := os.Stat(interp); err != nil {
 		return 0, fmt.Errorf("%w: there is no %s", errSkip, interp)
 	}
@@ -459,7 +479,8 @@ func starts(cc []string, run []string, interp, ofLoader string, musl bool, machi
 	counts := map[string]int{}
 	for i := range n {
 		s := *seed + int64(i)
-		g := &startGraph{graph: graph{Rand: rand.New(rand.NewSource(s)), interp: interp, musl: musl}, t: t, ofLoader: ofLoader, run: run, machine: machine, class: class}
+		g := &startGraph{graph: graph{Rand: rand.New(rand.NewSource(s)), interp: interp, musl: musl}, t: t,
+			ofLoader: ofLoader, run: run, machine: machine, class: class}
 		kind, d, err := g.compare()
 		if err != nil {
 			return i, fmt.Errorf("seed %d: %w", s, err)

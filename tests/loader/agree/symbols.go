@@ -26,8 +26,9 @@ type symbols struct {
 
 var (
 	undefinedText = regexp.MustCompile(`(?m)^undefined symbol: (\S+?)(?:, version (\S+))?\s+\((.*)\)$`)
-	versionedText = regexp.MustCompile(`(?m)^symbol (\S+), version (\S+) not defined in file \S+ with link time reference\s+\((.*)\)$`)
-	versionText   = regexp.MustCompile(`^\t\t(\S+) \((\S+?)\)(?: \[WEAK\])? => (.*)$`)
+	versionedText = regexp.MustCompile(
+		`(?m)^symbol (\S+), version (\S+) not defined in file \S+ with link time reference\s+\((.*)\)$`)
+	versionText = regexp.MustCompile(`^\t\t(\S+) \((\S+?)\)(?: \[WEAK\])? => (.*)$`)
 )
 
 // ldd asks the C library's own tool.
@@ -158,7 +159,9 @@ func compareSymbols(files []string) (int, error) {
 			fmt.Printf("  %s\n    %s\n", file, strings.Join(out, "\n    "))
 		}
 	}
-	fmt.Printf("%d files: ldd says %d unused libraries, %d undefined symbols, %d versions; it fails at an assertion of its own in %d more\n",
+	fmt.Printf(
+		"%d files: ldd says %d unused libraries, %d undefined symbols, %d versions; it fails at an assertion of its own in "+
+			"%d more\n",
 		n, unused, undefined, versions, asserts)
 	if differ > 0 {
 		return n, fmt.Errorf("%d of %d files differ", differ, n)
@@ -260,7 +263,8 @@ func (g *symbolGraph) make() (program string, err error) {
 	var libs []symbolLib
 	var paths []string
 	for i := range 4 {
-		l := symbolLib{path: fmt.Sprintf("%s/lib%d.so", g.dir, i), soname: fmt.Sprintf("lib%d.so", i), defines: map[string]bool{}, refers: map[string]bool{}}
+		l := symbolLib{path: fmt.Sprintf("%s/lib%d.so", g.dir, i), soname: fmt.Sprintf("lib%d.so", i),
+			defines: map[string]bool{}, refers: map[string]bool{}}
 		for _, s := range g.some(1 + g.Intn(3)) {
 			l.defines[s] = g.kinds[s] == 'f' && g.Intn(5) == 0
 		}
@@ -285,8 +289,10 @@ func (g *symbolGraph) make() (program string, err error) {
 	program = g.dir + "/prog"
 	g.Shuffle(len(paths), func(i, j int) { paths[i], paths[j] = paths[j], paths[i] })
 	args := append([]string{"-O0"}, mode...)
-	args = append(args, "-o", program, "-Wl,--no-as-needed", "-Wl,-rpath,$ORIGIN", "-Wl,--unresolved-symbols=ignore-all", "-x", "c", "-", "-x", "none")
-	if err := cc(g.use(refers, nil)+"int main(void) { return 0; }\n", append(args, paths[:1+g.Intn(4)]...)...); err != nil {
+	args = append(args, "-o", program, "-Wl,--no-as-needed", "-Wl,-rpath,$ORIGIN", "-Wl,--unresolved-symbols=ignore-all",
+		"-x", "c", "-", "-x", "none")
+	if err := cc(g.use(refers, nil)+"int main(void) { return 0; }\n",
+		append(args, paths[:1+g.Intn(4)]...)...); err != nil {
 		return "", err
 	}
 	if g.Intn(5) < 3 { // another build of a library takes its place
@@ -314,10 +320,12 @@ func (g *symbolGraph) library(l symbolLib) error {
 		}
 	}
 	c.WriteString(g.use(l.refers, l.defines))
-	args := []string{"-O1", "-shared", "-fPIC", "-nostdlib", "-o", l.path, "-Wl,-soname," + l.soname, "-Wl,--no-as-needed", "-Wl,-rpath,$ORIGIN",
+	args := []string{"-O1", "-shared", "-fPIC", "-nostdlib", "-o", l.path, "-Wl,-soname," + l.soname, "-Wl,--no-as-needed",
+		"-Wl,-rpath,$ORIGIN",
 		"-Wl,--allow-shlib-undefined", "-Wl,--unresolved-symbols=ignore-all"}
 	if g.Intn(5) >= 2 {
-		script := fmt.Sprintf("V%d { global: %s; use_*; };\n", 1+g.Intn(2), strings.Join(slices.Sorted(maps.Keys(l.defines)), "; "))
+		script := fmt.Sprintf("V%d { global: %s; use_*; };\n", 1+g.Intn(2),
+			strings.Join(slices.Sorted(maps.Keys(l.defines)), "; "))
 		if g.Intn(3) == 0 {
 			script += "V0 { };\n"
 		}
@@ -356,7 +364,8 @@ func (g *symbolGraph) use(refers, own map[string]bool) string {
 		}
 	}
 	g.uses++
-	return fmt.Sprintf("%sint use_%d_%d(void) { volatile int x = 0; void *volatile p = 0; (void)p;%s return x; }\n", c.String(), g.Int31(), g.uses, body.String())
+	return fmt.Sprintf("%sint use_%d_%d(void) { volatile int x = 0; void *volatile p = 0; (void)p;%s return x; }\n",
+		c.String(), g.Int31(), g.uses, body.String())
 }
 
 func cc(source string, args ...string) error {
