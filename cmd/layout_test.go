@@ -101,7 +101,7 @@ func TestImports(t *testing.T) {
 var linked = []struct{ tools, packages string }{
 	{"stubReplace autoAddDriverRunpath addCudaCompatRunpath", "cli/editing cli/walk cli/flags cli/command cli/urfave " +
 		"edit normal loader ldcache files sysroot elfedit elfimage tree plainfile driver runpath resolution store remedy"},
-	{"autoPatchelf", "cli/autopatchelf fixup process scripts nixpkgs"},
+	{"autoPatchelf", "cli/autopatchelf fixup nixpkgs"},
 	{"noRunpathAmbiguity", "cli/ambiguity cli/findings cli/loading cli/walk cli/flags cli/command cli/urfave " +
 		"audit explain forwardcompat process scripts references gpucode nixpkgs host host/nixconf host/opened " +
 		"loader ldcache files sysroot elfimage tree plainfile driver runpath resolution store remedy"},

@@ -9,7 +9,7 @@
 //   - resolve ([Resolver]): for each file of the tree, which file each library that
 //     it needs is to be, by what the loader accepts (class, machine, symbol versions),
 //     and the run path that makes the loader take exactly these: the first candidates are
-//     proposed, package process says what each start would do with them, and one with which
+//     proposed, pkg/loader says what each start would load with them, and one with which
 //     something fails is refused, until nothing changes (loop.go);
 //   - change ([Index.Change]): [Verify] asks pkg/loader, for every program as it will be,
 //     whether it loads what was planned; then [Apply] sets interpreter and run path in one

@@ -10,7 +10,6 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/loader"
-	"cuda-runpath/pkg/process"
 )
 
 // start is a program of the tree, or a library of it that none of them loads, as if a program opened it: what the
@@ -79,7 +78,7 @@ func (s *start) loadsOneOf(plans map[*Plan]bool) bool {
 // start asks what one start would do.
 func (w *loop) start(l *loader.Loader, p *Plan) *start {
 	s := &start{plan: p, loads: map[*Plan]bool{p: true}}
-	load, err := process.Start{File: p.Object.Real, Interpreter: p.runsOn()}.Begin(l)
+	load, err := l.Start(p.Object.Real, p.runsOn(), loader.Environment{})
 	if err != nil || load.Static {
 		s.err = err
 		return s
@@ -103,7 +102,7 @@ func (w *loop) start(l *loader.Loader, p *Plan) *start {
 		if from != nil {
 			s.loads[from] = true
 			if p.Object.program() {
-				s.differs(compare(from, o, load.Load, p))
+				s.differs(compare(from, o, load, p))
 			}
 		}
 		for _, u := range o.Uses {
@@ -133,7 +132,7 @@ func (w *loop) start(l *loader.Loader, p *Plan) *start {
 		}
 	}
 	if !p.Object.program() && p.Err == nil {
-		s.differs(compare(p, load.Main, load.Load, p))
+		s.differs(compare(p, load.Main, load, p))
 	}
 	return s
 }
@@ -169,7 +168,7 @@ func (w *loop) chain(o *member) iter.Seq[choice] {
 }
 
 // gone reports whether an object of a start would not find what it uses, where that is no wonder. n is its need.
-func (w *loop) gone(load *process.State, u loader.Use, n *Need) bool {
+func (w *loop) gone(load *loader.Load, u loader.Use, n *Need) bool {
 	main := w.planned[load.Main.File.Path]
 	found := u.To.Found()
 	if found && (w.r.today != nil || u.To.Rule != loader.ByCache && u.To.Rule != loader.ByDefault) {
