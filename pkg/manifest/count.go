@@ -78,8 +78,7 @@ func (c *counted) refer(m *File) {
 }
 
 // Packages returns the packages once all files were read, by their paths. saved says by how much the closure of a
-// package would be
-// smaller without one of its references; it may be nil.
+// package would be smaller without one of its references; it may be nil.
 func (r *Reader) Packages(saved func(pkg, ref string) (int64, bool)) []*Package {
 	all := make([]*Package, 0, len(r.order))
 	for _, at := range slices.Sorted(slices.Values(r.order)) {

@@ -78,9 +78,8 @@ type File struct {
 // Library is a library that a file asks for.
 type Library struct {
 	Name string `json:"name"`
-	// Path is where it is found, as the loader names it, and in the file's own package without that one's; null where
-	// it is not found,
-	// and where the process has it already ("the program's glibc").
+	// Path is where it is found, as the loader names it, and in the file's own package without that one's; null where it
+	// is not found, and where the process has it already ("the program's glibc").
 	Path *string `json:"path"`
 	// Resolved is the file behind it where that is in another package.
 	Resolved string `json:"resolved,omitempty"`

@@ -8,10 +8,9 @@ import (
 	"cuda-runpath/pkg/store"
 )
 
-// keyOf returns a package's name without its version, but with the output that stands behind that: "cuda_cudart-lib" of
-// cuda_cudart-12.4.127-lib (Nix takes the first hyphen that no letter follows for the beginning of a version: Nix
-// manual,
-// builtins.parseDrvName).
+// keyOf returns a package's name without its version, but with the output that stands behind that: "cuda_cudart-lib"
+// of cuda_cudart-12.4.127-lib (Nix takes the first hyphen that no letter follows for the beginning of a version: Nix
+// manual, builtins.parseDrvName).
 func keyOf(name string) string {
 	for i := 0; i+1 < len(name); i++ {
 		if next := name[i+1]; name[i] == '-' && !(next >= 'a' && next <= 'z' || next >= 'A' && next <= 'Z') && i > 0 {
@@ -74,9 +73,8 @@ func match[T any](a, b []*T, keys ...func(*T) string) (all []pair[T]) {
 	return all
 }
 
-// paired pairs the packages of two documents: by name and version, then by name, in the order of versions. One and one
-// are a pair
-// whatever they are called.
+// paired pairs the packages of two documents: by name and version, then by name, in the order of versions. One and
+// one are a pair whatever they are called.
 func paired(a, b []*Package) []pair[Package] {
 	if len(a) == 1 && len(b) == 1 {
 		return []pair[Package]{{a[0], b[0]}}

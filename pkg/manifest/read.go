@@ -96,8 +96,7 @@ func (r *Reader) look() *explain.System {
 }
 
 // Walk reads the files, jobs at a time, and calls tell for each that is listed, in order. Where ctx is cancelled, it
-// returns a
-// [tree.Stopped].
+// returns a [tree.Stopped].
 func (r *Reader) Walk(ctx context.Context, jobs int, tell func(*File)) error {
 	named := make([]string, 0, len(r.args))
 	for _, a := range r.args {
