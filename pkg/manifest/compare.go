@@ -57,16 +57,16 @@ const (
 
 // Kinds are the kinds of changes and what they are called in a summary, in the order in which they are told.
 var Kinds = []struct{ ID, Words string }{
-	{PackageAdded, "packages that are new"}, {PackageRemoved, "packages that are gone"}, {VersionChanged,
-		"other versions"},
-	{DriverLink, "driver links"}, {Stub, "stubs"}, {NotFound, "libraries found no more, or now"}, {OtherPackage,
-		"libraries from another package"},
+	{PackageAdded, "packages that are new"}, {PackageRemoved, "packages that are gone"},
+	{VersionChanged, "other versions"},
+	{DriverLink, "driver links"}, {Stub, "stubs"}, {NotFound, "libraries found no more, or now"},
+	{OtherPackage, "libraries from another package"},
 	{CodeGone, "GPUs without their code"}, {CodeNew, "GPUs with new code"}, {CodeBytes, "sizes of GPU code"},
 	{CUDAMajor, "CUDA versions in a process"},
-	{Refers, "references"}, {FileAdded, "files that are new"}, {FileRemoved, "files that are gone"}, {FileKind,
-		"files of another kind"},
-	{RunPath, "run paths"}, {Needs, "needed libraries"}, {Opened, "libraries opened by name"}, {Identity,
-		"names, sonames, interpreters, machines"},
+	{Refers, "references"}, {FileAdded, "files that are new"}, {FileRemoved, "files that are gone"},
+	{FileKind, "files of another kind"},
+	{RunPath, "run paths"}, {Needs, "needed libraries"}, {Opened, "libraries opened by name"},
+	{Identity, "names, sonames, interpreters, machines"},
 	{Note, "resolution notes"}, {Size, "sizes"},
 }
 
@@ -122,8 +122,7 @@ func Compare(a, b *Document) []Change {
 			c.packages(p.a, p.b, before[p.a.Path], after[p.b.Path])
 		}
 	}
-	for _, pair := range slices.SortedFunc(maps.Keys(c.versions), func(x,
-		y [2]string) int {
+	for _, pair := range slices.SortedFunc(maps.Keys(c.versions), func(x, y [2]string) int {
 		return cmp.Or(cmp.Compare(x[0], y[0]), cmp.Compare(x[1], y[1]))
 	}) {
 		v := c.versions[pair]
@@ -296,8 +295,10 @@ func (f *files) compare() {
 	if x, y := path.Base(a.Path), path.Base(b.Path); x != y {
 		f.say(Identity, "was called %s", x)
 	}
-	for _, part := range [][3]string{{"soname", a.Soname, b.Soname}, {"machine", a.Machine, b.Machine}, {"interpreter",
-		a.Interpreter, b.Interpreter}, {"started program", a.Starts, b.Starts}} {
+	for _, part := range [][3]string{
+		{"soname", a.Soname, b.Soname}, {"machine", a.Machine, b.Machine},
+		{"interpreter", a.Interpreter, b.Interpreter}, {"started program", a.Starts, b.Starts},
+	} {
 		if f.place(part[1]) != f.place(part[2]) {
 			f.say(Identity, "%s %s, not %s", part[0], said(part[2]), said(part[1]))
 		}

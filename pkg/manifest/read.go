@@ -463,13 +463,12 @@ func (r *Reader) process(m *File, its *explain.Case) {
 	}
 	for _, o := range s.Objects[1:] {
 		by := o.NeededBy
-		if !o.Found() && o.Certain() && !o.Cause.Optional() && by != nil && by != s.Main && driven(o.Name, by,
-			o) == "" && !slices.Contains(m.Absent, o.Name) {
+		if !o.Found() && o.Certain() && !o.Cause.Optional() && by != nil && by != s.Main &&
+			driven(o.Name, by, o) == "" && !slices.Contains(m.Absent, o.Name) {
 			m.Absent = append(m.Absent, o.Name)
 		}
-		if v := its.Verdict(o); v != nil && v.Origin == explain.FromStub && !slices.Contains(m.Stubs, r.own(m,
-			o.Path)) {
-			m.Stubs = append(m.Stubs, r.own(m, o.Path))
+		if v, at := its.Verdict(o), r.own(m, o.Path); v != nil && v.Origin == explain.FromStub && !slices.Contains(m.Stubs, at) {
+			m.Stubs = append(m.Stubs, at)
 		}
 	}
 	m.CUDA, m.Stops = its.CUDAMajors(), s.Stops()
