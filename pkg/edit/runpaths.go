@@ -231,8 +231,8 @@ func (p *RunPaths) clears(im *elfimage.Image) bool {
 }
 
 // rewrite returns the run path as it is to be.
-func (d *runPathDecision) rewrite(im *elfimage.Image, before runpath.List, maps runpath.Map) (runpath.List,
-	runpath.Notes, error) {
+func (d *runPathDecision) rewrite(im *elfimage.Image, before runpath.List, maps runpath.Map) (
+	runpath.List, runpath.Notes, error) {
 	if d.Shrink != nil {
 		return d.Normal.Shrink(im, d.path, before, d.Shrink, d.Temporary)
 	}

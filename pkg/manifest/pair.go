@@ -82,8 +82,7 @@ func paired(a, b []*Package) []pair[Package] {
 	order := func(all []*Package) []*Package {
 		all = slices.Clone(all)
 		slices.SortFunc(all, func(x, y *Package) int {
-			return cmp.Or(natural(x.Name, y.Name), strings.Compare(x.Path,
-				y.Path))
+			return cmp.Or(natural(x.Name, y.Name), strings.Compare(x.Path, y.Path))
 		})
 		return all
 	}

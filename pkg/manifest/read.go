@@ -467,7 +467,8 @@ func (r *Reader) process(m *File, its *explain.Case) {
 			driven(o.Name, by, o) == "" && !slices.Contains(m.Absent, o.Name) {
 			m.Absent = append(m.Absent, o.Name)
 		}
-		if v, at := its.Verdict(o), r.own(m, o.Path); v != nil && v.Origin == explain.FromStub && !slices.Contains(m.Stubs, at) {
+		v, at := its.Verdict(o), r.own(m, o.Path)
+		if v != nil && v.Origin == explain.FromStub && !slices.Contains(m.Stubs, at) {
 			m.Stubs = append(m.Stubs, at)
 		}
 	}
