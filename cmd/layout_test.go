@@ -23,13 +23,14 @@ import (
 // listed stands just below cli; a folder that is listed by itself is not where the one above it is. See
 // .github/ARCHITECTURE.md.
 var layers = [][]string{
-	{"elfimage", "runpath", "forwardcompat", "resolution", "store", "remedy", "plainfile", "nixpkgs"},
+	{"elfimage", "runpath", "forwardcompat", "resolution", "store", "remedy", "plainfile", "nixpkgs",
+		"realpath"},
 	{"tree"},
 	{"sysroot"},
 	{"elfedit", "ldcache", "driver", "gpucode"},
 	{"files", "scripts", "references"},
 	{"loader", "normal", "patchelf"},
-	{"process", "host/nixconf", "host/opened"},
+	{"process", "host/ldconf", "host/nixconf", "host/opened"},
 	{"explain"},
 	{"edit"},
 	{"fixup"},
@@ -100,11 +101,11 @@ func TestImports(t *testing.T) {
 // cmd/runpath is everything, and hostDriver has no command of the others.
 var linked = []struct{ tools, packages string }{
 	{"stubReplace autoAddDriverRunpath addCudaCompatRunpath", "cli/editing cli/walk cli/flags cli/command cli/urfave " +
-		"edit normal loader ldcache files sysroot elfedit elfimage tree plainfile driver runpath resolution store remedy"},
+		"edit normal loader ldcache files realpath elfedit elfimage tree plainfile driver runpath resolution store remedy"},
 	{"autoPatchelf", "cli/autopatchelf fixup nixpkgs"},
 	{"noRunpathAmbiguity", "cli/ambiguity cli/findings cli/loading cli/walk cli/flags cli/command cli/urfave " +
-		"audit explain forwardcompat process scripts references gpucode nixpkgs host host/nixconf host/opened " +
-		"loader ldcache files sysroot elfimage tree plainfile driver runpath resolution store remedy"},
+		"audit explain forwardcompat process scripts references gpucode nixpkgs host host/ldconf host/nixconf host/opened " +
+		"loader ldcache files sysroot realpath elfimage tree plainfile driver runpath resolution store remedy"},
 }
 
 // A tool links what it does, and nothing else.

@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/realpath"
 	"cuda-runpath/pkg/references"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/store"
@@ -25,7 +26,7 @@ import (
 // root's store which is asked.
 func Closure(root string, paths []string) (roots, all []string, err error) {
 	for _, p := range paths {
-		real, err := sysroot.Realpath(p)
+		real, err := realpath.Of(p)
 		if root != "" {
 			real, err = sysroot.Root{Dir: root}.Resolve(p)
 		}

@@ -13,8 +13,8 @@ import (
 
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/realpath"
 	"cuda-runpath/pkg/runpath"
-	"cuda-runpath/pkg/sysroot"
 )
 
 // Options say what of a file system is seen, and what is read of its files.
@@ -95,7 +95,7 @@ func New(o Options) *Files {
 	p := &places{root: strings.TrimRight(o.Root, "/"), driver: strings.TrimRight(o.Driver, "/")}
 	if p.root != "" {
 		// Links in the path to the root are this machine's own.
-		if real, err := sysroot.Realpath(p.root); err == nil {
+		if real, err := realpath.Of(p.root); err == nil {
 			p.root = strings.TrimRight(real, "/")
 		}
 	}
@@ -123,7 +123,7 @@ type link struct {
 func (fs *Files) lstat(host string) (mode uint32, target string, err error) {
 	l, known := fs.links.get(host)
 	if !known {
-		l.mode, l.target, l.err = sysroot.Lstat(host)
+		l.mode, l.target, l.err = realpath.Lstat(host)
 		l, _ = fs.links.keep(host, l)
 	}
 	return l.mode, l.target, l.err
@@ -166,7 +166,7 @@ func (fs *Files) At(p string) Place {
 		return at
 	}
 	var err error
-	if at.Host, at.Mode, err = sysroot.Follow(p, fs.start, fs.lstat); err != nil {
+	if at.Host, at.Mode, err = realpath.Follow(p, fs.start, fs.lstat); err != nil {
 		at.Errno = errnoOf(err)
 	}
 	at, _ = memory.keep(p, at)
@@ -413,7 +413,7 @@ func (fs *Files) Path(host string) string {
 	if rest, ok := strings.CutPrefix(host, fs.root+"/"); ok {
 		return "/" + rest
 	}
-	if real, err := sysroot.Realpath(path.Dir(host)); err == nil {
+	if real, err := realpath.Of(path.Dir(host)); err == nil {
 		if rest, ok := strings.CutPrefix(real+"/"+path.Base(host), fs.root+"/"); ok {
 			return "/" + rest
 		}

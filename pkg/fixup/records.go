@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/plainfile"
-	"cuda-runpath/pkg/sysroot"
+	"cuda-runpath/pkg/realpath"
 	"cuda-runpath/pkg/tree"
 )
 
@@ -120,7 +120,7 @@ func realPath(p string) (string, error) {
 	case strings.HasSuffix(p, "/") && !info.IsDir():
 		return "", unix.ENOTDIR
 	}
-	return sysroot.Realpath(p)
+	return realpath.Of(p)
 }
 
 // all returns the records, once each, in the order in which every run takes their locks.

@@ -15,6 +15,7 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/gpucode"
+	"cuda-runpath/pkg/host/ldconf"
 	"cuda-runpath/pkg/ldcache"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/store"
@@ -276,11 +277,11 @@ func (h *Host) places(m Machine) (*ldcache.Cache, []place) {
 			}
 		}
 	}
-	h.Saw(ldcache.ConfPath)
-	h.Saw(ldcache.ConfPath + ".d")
-	dirs, _ := ldcache.ConfDirs(h.Root, ldcache.ConfPath)
+	h.Saw(ldconf.Path)
+	h.Saw(ldconf.Path + ".d")
+	dirs, _ := ldconf.Dirs(h.Root, ldconf.Path)
 	for _, dir := range dirs {
-		add(place{dir, ldcache.ConfPath})
+		add(place{dir, ldconf.Path})
 	}
 	for _, p := range m.known() {
 		if strings.ContainsAny(p.dir, "*[") {

@@ -16,8 +16,8 @@ import (
 	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/ldcache"
 	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/realpath"
 	"cuda-runpath/pkg/runpath"
-	"cuda-runpath/pkg/sysroot"
 )
 
 // Cause says why a library is loaded.
@@ -104,7 +104,7 @@ func New(o Options) (*Loader, error) {
 		}
 	}
 	if o.AssumeDriver != "" {
-		dir, err := sysroot.Realpath(o.AssumeDriver)
+		dir, err := realpath.Of(o.AssumeDriver)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", o.AssumeDriver, err)
 		}

@@ -19,10 +19,10 @@ import (
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/realpath"
 	"cuda-runpath/pkg/references"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/store"
-	"cuda-runpath/pkg/sysroot"
 	"cuda-runpath/pkg/tree"
 )
 
@@ -67,7 +67,7 @@ func NewReader(root string, paths []string) (*Reader, error) {
 	}
 	for _, p := range paths {
 		a := argued{named: p}
-		if real, err := sysroot.Realpath(p); err == nil {
+		if real, err := realpath.Of(p); err == nil {
 			st, err := os.Stat(real)
 			a.real, a.dir = l.Path(real), err == nil && st.IsDir()
 		}

@@ -12,11 +12,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/realpath"
 	"cuda-runpath/pkg/tree"
 )
 
@@ -41,9 +41,6 @@ func Open(dir string) (Root, error) {
 	}
 	return r, err
 }
-
-// MaxLinks is how many symbolic links one path may lead through, as in Linux (path_resolution(7)).
-const MaxLinks = 40
 
 // IsHost reports whether the root is the machine's own.
 func (r Root) IsHost() bool { return r.Dir == "" || filepath.Clean(r.Dir) == "/" }
@@ -73,10 +70,10 @@ func (r Root) Steps(name string) ([]string, error) {
 }
 
 func (r Root) resolve(name string, step func(string)) (string, error) {
-	at, _, err := Follow(name, func(p string) (string, string) { return "", p },
+	at, _, err := realpath.Follow(name, func(p string) (string, string) { return "", p },
 		func(p string) (mode uint32, target string, err error) {
 			if r.IsHost() {
-				mode, target, err = Lstat(p)
+				mode, target, err = realpath.Lstat(p)
 			} else {
 				mode, target, err = r.lstat(p)
 			}
@@ -91,7 +88,7 @@ func (r Root) resolve(name string, step func(string)) (string, error) {
 	return at, nil
 }
 
-// lstat is [Lstat] for a path that Follow has come to.
+// lstat is [realpath.Lstat] for a path that [realpath.Follow] has come to.
 func (r Root) lstat(at string) (mode uint32, target string, err error) {
 	f, err := r.below(at, unix.O_PATH)
 	if err != nil {
@@ -104,100 +101,6 @@ func (r Root) lstat(at string) (mode uint32, target string, err error) {
 		var n int
 		n, err = unix.Readlinkat(int(f.Fd()), "", b)
 		target = string(b[:max(n, 0)])
-	}
-	return st.Mode, target, err
-}
-
-// Follow follows a path below a root as the kernel follows it after chroot(2)
-// (path_resolution(7)): every symbolic link, absolute ones from the root, ".." not
-// above it. It returns where the path ends on this machine, and st_mode of that.
-// start says where an absolute path begins, on this machine, and what of it is left
-// then; lstat is [Lstat], or remembers its answers. Errors are syscall.Errno.
-func Follow(name string, start func(abs string) (host, rest string),
-	lstat func(host string) (mode uint32, target string, err error)) (host string, mode uint32, err error) {
-	if len(name) >= unix.PathMax {
-		return "", 0, syscall.ENAMETOOLONG
-	}
-	at, rest := start(name)
-	top, links := at, 0
-	mode = unix.S_IFDIR
-	isDir := func() bool { return mode&unix.S_IFMT == unix.S_IFDIR }
-	slash := strings.HasSuffix(name, "/") // then it must end at a directory
-	for rest != "" {
-		var part string
-		part, rest, _ = strings.Cut(rest, "/")
-		if part == "" {
-			continue
-		}
-		if !isDir() {
-			return "", 0, syscall.ENOTDIR
-		}
-		if part == "." {
-			continue
-		}
-		if part == ".." {
-			if at != top {
-				at = strings.TrimSuffix(path.Dir(at), "/")
-			}
-			continue
-		}
-		child := at + "/" + part
-		m, target, err := lstat(child)
-		if err != nil {
-			return "", 0, err
-		}
-		if m&unix.S_IFMT != unix.S_IFLNK {
-			at, mode = child, m
-			continue
-		}
-		if links++; links > MaxLinks || len(target)+len(rest) >= 1<<16 {
-			return "", 0, syscall.ELOOP
-		}
-		if rest = target + "/" + rest; strings.HasPrefix(target, "/") {
-			at, rest = start(rest)
-			top = at
-		}
-		slash = slash || strings.HasSuffix(strings.TrimSuffix(rest, "/"), "/")
-	}
-	if slash && !isDir() {
-		return "", 0, syscall.ENOTDIR
-	}
-	if at == "" {
-		at = "/"
-	}
-	return at, mode, nil
-}
-
-// Realpath returns a path of this machine, absolute and free of symbolic links.
-// The error does not name the path.
-func Realpath(p string) (string, error) {
-	abs := p
-	if !path.IsAbs(p) {
-		wd, err := os.Getwd()
-		if err != nil {
-			return "", err
-		}
-		abs = wd + "/" + p // not joined: "a/.." is not "." where a is a link
-	}
-	host, _, err := Follow(abs, func(p string) (string, string) { return "", p }, Lstat)
-	return host, err
-}
-
-// Lstat returns st_mode of a path of this machine and, where it is a symbolic link,
-// what it holds.
-func Lstat(host string) (mode uint32, target string, err error) {
-	var st unix.Stat_t
-	for {
-		if err = unix.Lstat(host, &st); !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
-	if err == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK {
-		target, err = os.Readlink(host)
-		var pe *fs.PathError
-		if errors.As(err, &pe) {
-			err = pe.Err
-		}
 	}
 	return st.Mode, target, err
 }
@@ -305,7 +208,7 @@ func (r Root) Readlink(name string) (string, error) {
 	}
 	look := r.lstat
 	if r.IsHost() {
-		look = Lstat
+		look = realpath.Lstat
 	}
 	mode, target, err := look(path.Join(dir, path.Base(name)))
 	if err == nil && mode&unix.S_IFMT != unix.S_IFLNK {

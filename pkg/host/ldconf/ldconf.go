@@ -1,4 +1,5 @@
-package ldcache
+// Package ldconf reads ldconfig's list of directories, /etc/ld.so.conf, as glibc's elf/ldconfig.c does.
+package ldconf
 
 import (
 	"bytes"
@@ -11,8 +12,8 @@ import (
 	"cuda-runpath/pkg/sysroot"
 )
 
-// ConfPath is ldconfig's list of directories.
-const ConfPath = "/etc/ld.so.conf"
+// Path is ldconfig's list of directories.
+const Path = "/etc/ld.so.conf"
 
 const (
 	maxConf     = 1 << 20 // bytes in one file
@@ -20,12 +21,12 @@ const (
 	maxConfDeep = 20      // files that include each other
 )
 
-// ConfDirs returns the directories that an ld.so.conf lists, in order, each once,
+// Dirs returns the directories that an ld.so.conf lists, in order, each once,
 // as ldconfig's parse_conf reads them. name is the file's path below the root; "include"
 // patterns and the links among them are followed inside the root too. A missing
 // file is an empty list, as it is to ldconfig. The directories need not exist, and
 // ldconfig's own last ones (/lib, /usr/lib and their 64-bit sisters) are not among them.
-func ConfDirs(root sysroot.Root, name string) ([]string, error) {
+func Dirs(root sysroot.Root, name string) ([]string, error) {
 	c := confReader{root: root, seen: map[string]bool{}, names: sysroot.MostNames}
 	err := c.read(name, 0)
 	return c.dirs, err

@@ -1,4 +1,4 @@
-package ldcache
+package ldconf
 
 import (
 	"errors"
@@ -36,7 +36,7 @@ func tree(t *testing.T, files map[string]string) string {
 	return root
 }
 
-func TestConfDirs(t *testing.T) {
+func TestDirs(t *testing.T) {
 	for name, test := range map[string]struct {
 		files map[string]string
 		want  []string
@@ -73,7 +73,7 @@ func TestConfDirs(t *testing.T) {
 			[]string{"/a"},
 		},
 	} {
-		got, err := ConfDirs(sysroot.Root{Dir: tree(t, test.files)}, ConfPath)
+		got, err := Dirs(sysroot.Root{Dir: tree(t, test.files)}, Path)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -94,7 +94,7 @@ func TestHostileConfs(t *testing.T) {
 		"a bad pattern":   {"etc/ld.so.conf": "include /etc/[\n"},
 		"a huge file":     {"etc/ld.so.conf": strings.Repeat("/x\n", 1<<20)},
 	} {
-		if dirs, err := ConfDirs(sysroot.Root{Dir: tree(t, files)}, ConfPath); err == nil {
+		if dirs, err := Dirs(sysroot.Root{Dir: tree(t, files)}, Path); err == nil {
 			t.Errorf("%s: %v", name, dirs)
 		}
 	}
@@ -110,7 +110,7 @@ func TestHostileConfs(t *testing.T) {
 	for name, files := range map[string]map[string]string{"stars": many, "patterns": patterns} {
 		at := sysroot.Root{Dir: tree(t, files)}
 		began := time.Now()
-		if dirs, err := ConfDirs(at, ConfPath); !errors.Is(err, sysroot.ErrTooMany) || len(dirs) > 0 || time.Since(began) > time.Minute {
+		if dirs, err := Dirs(at, Path); !errors.Is(err, sysroot.ErrTooMany) || len(dirs) > 0 || time.Since(began) > time.Minute {
 			t.Errorf("%s: %q, %v after %v", name, dirs, err, time.Since(began))
 		}
 	}
@@ -120,13 +120,13 @@ func TestHostileConfs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, link := range []string{secret, "../../../../../../../../../../.." + secret} {
-		if dirs, err := ConfDirs(sysroot.Root{Dir: tree(t, map[string]string{"etc/ld.so.conf": "-> " + link})}, ConfPath); err != nil || dirs != nil {
+		if dirs, err := Dirs(sysroot.Root{Dir: tree(t, map[string]string{"etc/ld.so.conf": "-> " + link})}, Path); err != nil || dirs != nil {
 			t.Errorf("link to %s: %v, %v", link, dirs, err)
 		}
 	}
 }
 
-func FuzzConfDirs(f *testing.F) {
+func FuzzDirs(f *testing.F) {
 	f.Add("/usr/lib # x\ninclude /etc/*.conf\nhwcap 0 x\n/a=libc5\n")
 	f.Add("include ld.so.conf\n")
 	root := f.TempDir()
@@ -137,7 +137,7 @@ func FuzzConfDirs(f *testing.F) {
 		if err := os.WriteFile(filepath.Join(root, "etc/ld.so.conf"), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		dirs, _ := ConfDirs(sysroot.Root{Dir: root}, ConfPath)
+		dirs, _ := Dirs(sysroot.Root{Dir: root}, Path)
 		for _, d := range dirs {
 			if !strings.HasPrefix(d, "/") || strings.Contains(d, "\n") {
 				t.Errorf("%q", d)

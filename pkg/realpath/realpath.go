@@ -1,0 +1,110 @@
+// Package realpath follows paths as the kernel does (path_resolution(7)): below a root, or from the machine's own.
+package realpath
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxLinks is how many symbolic links one path may lead through, as in Linux (path_resolution(7)).
+const maxLinks = 40
+
+// Follow follows a path below a root as the kernel follows it after chroot(2)
+// (path_resolution(7)): every symbolic link, absolute ones from the root, ".." not
+// above it. It returns where the path ends on this machine, and st_mode of that.
+// start says where an absolute path begins, on this machine, and what of it is left
+// then; lstat is [Lstat], or remembers its answers. Errors are syscall.Errno.
+func Follow(name string, start func(abs string) (host, rest string),
+	lstat func(host string) (mode uint32, target string, err error)) (host string, mode uint32, err error) {
+	if len(name) >= unix.PathMax {
+		return "", 0, syscall.ENAMETOOLONG
+	}
+	at, rest := start(name)
+	top, links := at, 0
+	mode = unix.S_IFDIR
+	isDir := func() bool { return mode&unix.S_IFMT == unix.S_IFDIR }
+	slash := strings.HasSuffix(name, "/") // then it must end at a directory
+	for rest != "" {
+		var part string
+		part, rest, _ = strings.Cut(rest, "/")
+		if part == "" {
+			continue
+		}
+		if !isDir() {
+			return "", 0, syscall.ENOTDIR
+		}
+		if part == "." {
+			continue
+		}
+		if part == ".." {
+			if at != top {
+				at = strings.TrimSuffix(path.Dir(at), "/")
+			}
+			continue
+		}
+		child := at + "/" + part
+		m, target, err := lstat(child)
+		if err != nil {
+			return "", 0, err
+		}
+		if m&unix.S_IFMT != unix.S_IFLNK {
+			at, mode = child, m
+			continue
+		}
+		if links++; links > maxLinks || len(target)+len(rest) >= 1<<16 {
+			return "", 0, syscall.ELOOP
+		}
+		if rest = target + "/" + rest; strings.HasPrefix(target, "/") {
+			at, rest = start(rest)
+			top = at
+		}
+		slash = slash || strings.HasSuffix(strings.TrimSuffix(rest, "/"), "/")
+	}
+	if slash && !isDir() {
+		return "", 0, syscall.ENOTDIR
+	}
+	if at == "" {
+		at = "/"
+	}
+	return at, mode, nil
+}
+
+// Of returns a path of this machine, absolute and free of symbolic links.
+// The error does not name the path.
+func Of(p string) (string, error) {
+	abs := p
+	if !path.IsAbs(p) {
+		wd, err := os.Getwd()
+		if err != nil {
+			return "", err
+		}
+		abs = wd + "/" + p // not joined: "a/.." is not "." where a is a link
+	}
+	host, _, err := Follow(abs, func(p string) (string, string) { return "", p }, Lstat)
+	return host, err
+}
+
+// Lstat returns st_mode of a path of this machine and, where it is a symbolic link,
+// what it holds.
+func Lstat(host string) (mode uint32, target string, err error) {
+	var st unix.Stat_t
+	for {
+		if err = unix.Lstat(host, &st); !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if err == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK {
+		target, err = os.Readlink(host)
+		var pe *fs.PathError
+		if errors.As(err, &pe) {
+			err = pe.Err
+		}
+	}
+	return st.Mode, target, err
+}
