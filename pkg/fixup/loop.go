@@ -250,34 +250,29 @@ func (s state) fails(p *Plan) (fails, is bool) {
 	return at != nil && len(at.faults) > 0 || s.errs[p], at != nil
 }
 
-// noWorse reports whether no start fails that did not, and nothing else does, unless fewer fail. A library is a start
-// only as long as no program loads it, and counts only where it was one before.
+// noWorse reports whether no start fails that did not, and nothing else does more often, unless fewer fail: one fault
+// for another is no worse. A library is a start only as long as no program loads it, and counts only where it was one
+// before.
 func (s state) noWorse(than state) bool {
-	more := false
+	more := len(s.clashes) > len(than.clashes)
 	for p, was := range than.starts {
 		did, _ := than.fails(p)
 		does, is := s.fails(p)
 		if does && is && !did {
 			return false
 		}
-		more = more || is && (s.errs[p] && !than.errs[p] || s.starts[p].failsMore(was))
-	}
-	for key := range s.clashes {
-		more = more || !than.clashes[key]
+		more = more || is && (s.errs[p] && !than.errs[p] || s.starts[p].failures() > was.failures())
 	}
 	return !more || s.fewer(than)
 }
 
-// failsMore reports whether a start has a fault that it did not have.
-func (s *start) failsMore(was *start) bool {
-	if s == was {
-		return false
-	}
+// failures counts what a start fails with.
+func (s *start) failures() int {
 	had := map[[3]string]bool{}
-	for i := range was.faults {
-		had[was.faults[i].key()] = true
+	for i := range s.faults {
+		had[s.faults[i].key()] = true
 	}
-	return slices.ContainsFunc(s.faults, func(f fault) bool { return !had[f.key()] })
+	return len(had)
 }
 
 // fewer reports whether a start does not fail any more that did.

@@ -1,6 +1,7 @@
 package fixup
 
 import (
+	"debug/elf"
 	"fmt"
 	"path"
 	"runtime"
@@ -86,5 +87,30 @@ func TestManyVersionsOfOneLibrary(t *testing.T) {
 	few, many := work(10), work(40)
 	if many > 8*few {
 		t.Errorf("%d kB were allocated for 10 versions, %d kB for 40", few>>10, many>>10)
+	}
+}
+
+// Where no choice is right, each run takes the one with which less fails. It was the one that it came to last, so that each
+// run wrote what the one before it had undone.
+func TestASecondRunWhereNoChoiceIsRight(t *testing.T) {
+	s := newStage(t)
+	k := lib("libk.so", "libq.so").requires("libq.so", "V_2")
+	q := lib("libq.so", "libv.so").requires("libv.so", "V_2").defines("V_1", "V_2")
+	s.put("out/a/bin/run", prog("libq.so", "libv.so").requires("libq.so", "V_1").requires("libv.so", "V_1").Object)
+	s.put("out/a/lib/libk.so", k.Object)
+	s.put("out/b/deps/libq.so", q.Object)
+	s.put("out/b/deps/libv.so", lib("libv.so").defines("V_1").Object)
+	s.put("libs0/libv.so", lib("libv.so").defines("V_2").Object)
+	s.put("libs1/libq.so", lib("libq.so").defines("V_2").Object)
+	s.libs("~/libs0", "~/libs1")
+	for range 3 {
+		r := s.resolve()
+		if v := r.index.Verify(r.plans, 2); len(v) == 0 || v[0].Plan != r.plan("out/a/bin/run") {
+			t.Fatalf("the program is to fail, and to stay as it is: %v", v)
+		}
+		r.list("out/a/lib/libk.so", "~/libs1")
+		r.list("out/b/deps/libq.so", "~/libs0")
+		s.put("out/a/lib/libk.so", k.with(elf.DT_RUNPATH, "~/libs1").Object)
+		s.put("out/b/deps/libq.so", q.with(elf.DT_RUNPATH, "~/libs0").Object)
 	}
 }

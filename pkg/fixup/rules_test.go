@@ -1285,6 +1285,14 @@ func TestByHandWhatProgramsOfTheTreeLoad(t *testing.T) {
 	if p := r.plan("out/main"); p.State().Tag != elf.DT_RPATH {
 		t.Errorf("%v", p.State())
 	}
+	// What has a DT_RUNPATH now inherits nothing, and finds what the program has loaded all the same: a second run writes nothing.
+	s.put("again/lib/libinner.so", lib("libinner.so").Object)
+	s.put("again/plugins/plugin.so", lib("plugin.so", "libinner.so").with(elf.DT_RUNPATH, "/driver").Object)
+	s.put("again/main", onStage("libinner.so").with(elf.DT_RPATH, "/driver:$ORIGIN/lib").opens("libinner.so").Object)
+	paths := s.src.Paths
+	s.src.Paths = []string{s.path("~/again")}
+	s.resolve().list("again/plugins/plugin.so", "/driver")
+	s.src.Paths = paths
 	// Unless it is told to be a DT_RUNPATH: then those get the entry that inherited it.
 	s.set.ForceRunPath = true
 	r = s.resolve()

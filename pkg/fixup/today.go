@@ -119,7 +119,7 @@ func use(uses []loader.Use, name string) found {
 }
 
 // inherits returns what a library finds only because of the programs of the tree: where some
-// load it, what all of these find; else what one with a DT_RPATH finds when it opens it.
+// load it, what all of these find; else what one with a DT_RPATH finds when it opens it, or has loaded.
 func (t *today) inherits(o *Object, name string) (path string) {
 	if uses, ok := t.programs()[o.Real]; ok {
 		for _, u := range uses {
@@ -132,9 +132,6 @@ func (t *today) inherits(o *Object, name string) (path string) {
 			}
 		}
 		return path
-	}
-	if o.Tag == elf.DT_RUNPATH { // then it inherits none
-		return ""
 	}
 	for _, p := range t.heirs() {
 		load, err := t.l.Load(p.Real)
