@@ -18,7 +18,7 @@ type Entry struct {
 // Object describes a shared library, or with an interpreter a program.
 type Object struct {
 	Class   elf.Class   // 0: 64 bits
-	Machine elf.Machine // 0: x86-64
+	Machine elf.Machine // 0: x86-64; s390's files are big-endian
 	Type    elf.Type    // 0: ET_DYN
 	EFlags  uint32      // e_flags
 	OSABI   elf.OSABI
@@ -55,12 +55,20 @@ func hash(name string) uint32 {
 	return h
 }
 
+// order returns the byte order of the object's machine.
+func (o *Object) order() (elf.Data, binary.AppendByteOrder) {
+	if o.Machine == elf.EM_S390 {
+		return elf.ELFDATA2MSB, binary.BigEndian
+	}
+	return elf.ELFDATA2LSB, binary.LittleEndian
+}
+
 // versions returns DT_VERSYM's table, DT_VERDEF's and DT_VERNEED's.
 func (o *Object) versions(offset func(string) uint64) (sym, def, need []byte) {
 	if len(o.Defines)+len(o.Requires) == 0 {
 		return nil, nil, nil
 	}
-	le := binary.LittleEndian
+	_, order := o.order()
 	next := func(i, n int, size uint32) uint32 {
 		if i == n-1 {
 			return 0
@@ -69,10 +77,10 @@ func (o *Object) versions(offset func(string) uint64) (sym, def, need []byte) {
 	}
 	for i, name := range o.Defines {
 		for _, v := range []uint16{1, 0, uint16(i + 2), 1} { // version, flags, index, names
-			def = le.AppendUint16(def, v)
+			def = order.AppendUint16(def, v)
 		}
 		for _, v := range []uint32{hash(name), 20, next(i, len(o.Defines), 28), uint32(offset(name)), 0} {
-			def = le.AppendUint32(def, v)
+			def = order.AppendUint32(def, v)
 		}
 	}
 	for i, r := range o.Requires {
@@ -80,12 +88,12 @@ func (o *Object) versions(offset func(string) uint64) (sym, def, need []byte) {
 		if r.Weak {
 			flags = 2
 		}
-		need = le.AppendUint16(le.AppendUint16(need, 1), 1)
+		need = order.AppendUint16(order.AppendUint16(need, 1), 1)
 		for _, v := range []uint32{uint32(offset(r.Library)), 16, next(i, len(o.Requires), 32), hash(r.Version)} {
-			need = le.AppendUint32(need, v)
+			need = order.AppendUint32(need, v)
 		}
-		need = le.AppendUint16(le.AppendUint16(need, flags), uint16(len(o.Defines)+2+i))
-		need = le.AppendUint32(le.AppendUint32(need, uint32(offset(r.Version))), 0)
+		need = order.AppendUint16(order.AppendUint16(need, flags), uint16(len(o.Defines)+2+i))
+		need = order.AppendUint32(order.AppendUint32(need, uint32(offset(r.Version))), 0)
 	}
 	return make([]byte, 16), def, need
 }
@@ -117,16 +125,20 @@ func (o Object) Bytes() []byte {
 		o.Type = elf.ET_DYN
 	}
 	long := o.Class == elf.ELFCLASS64
-	le := binary.LittleEndian
+	data, order := o.order()
 	word := func(b []byte, v uint64) []byte {
 		if long {
-			return le.AppendUint64(b, v)
+			return order.AppendUint64(b, v)
 		}
-		return le.AppendUint32(b, uint32(v))
+		return order.AppendUint32(b, uint32(v))
 	}
 	ehsize, phsize, shsize, symsize, dynsize := 52, 32, 40, 16, 8
 	if long {
 		ehsize, phsize, shsize, symsize, dynsize = 64, 56, 64, 24, 16
+	}
+	hashWord := 4
+	if long && o.Machine == elf.EM_S390 { // psABI, "Hash Table": 8 bytes an entry
+		hashWord = 8
 	}
 	phnum := 2
 	if o.Interp != "" {
@@ -143,7 +155,7 @@ func (o Object) Bytes() []byte {
 	note := func(owner, desc string, kind uint32) (b []byte) {
 		phnum++
 		for _, v := range []uint32{uint32(len(owner) + 1), uint32(len(desc)), kind} {
-			b = le.AppendUint32(b, v)
+			b = order.AppendUint32(b, v)
 		}
 		for _, text := range []string{owner + "\x00", desc} {
 			b = append(b, text...)
@@ -200,7 +212,7 @@ func (o Object) Bytes() []byte {
 	if o.ISA != 0 {
 		hashAt = align(noteAt + 32)
 	}
-	symAt = align(hashAt + 16)
+	symAt = align(hashAt + 4*hashWord)
 	dynAt := align(symAt + symsize)
 	strAt = dynAt + len(dyns)*dynsize
 	versymAt = align(strAt + len(strtab))
@@ -214,28 +226,28 @@ func (o Object) Bytes() []byte {
 	shAt := align(end + len(names))
 
 	var b []byte
-	b = append(b, 0x7f, 'E', 'L', 'F', byte(o.Class), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT), byte(o.OSABI), 0, 0, 0,
+	b = append(b, 0x7f, 'E', 'L', 'F', byte(o.Class), byte(data), byte(elf.EV_CURRENT), byte(o.OSABI), 0, 0, 0,
 		0, 0, 0, 0, 0)
-	b = le.AppendUint16(b, uint16(o.Type))
-	b = le.AppendUint16(b, uint16(o.Machine))
-	b = le.AppendUint32(b, 1)
+	b = order.AppendUint16(b, uint16(o.Type))
+	b = order.AppendUint16(b, uint16(o.Machine))
+	b = order.AppendUint32(b, 1)
 	b = word(b, 0)
 	b = word(b, uint64(ehsize))
 	b = word(b, uint64(shAt))
-	b = le.AppendUint32(b, o.EFlags)
+	b = order.AppendUint32(b, o.EFlags)
 	for _, v := range []int{ehsize, phsize, phnum, shsize, 3, 2} {
-		b = le.AppendUint16(b, uint16(v))
+		b = order.AppendUint16(b, uint16(v))
 	}
 	prog := func(t elf.ProgType, flags elf.ProgFlag, off, n, align int) {
-		b = le.AppendUint32(b, uint32(t))
+		b = order.AppendUint32(b, uint32(t))
 		if long {
-			b = le.AppendUint32(b, uint32(flags))
+			b = order.AppendUint32(b, uint32(flags))
 		}
 		for _, v := range []uint64{uint64(off), o.Base + uint64(off), o.Base + uint64(off), uint64(n), uint64(n)} {
 			b = word(b, v)
 		}
 		if !long {
-			b = le.AppendUint32(b, uint32(flags))
+			b = order.AppendUint32(b, uint32(flags))
 		}
 		b = word(b, uint64(align))
 	}
@@ -262,12 +274,16 @@ func (o Object) Bytes() []byte {
 	if o.ISA != 0 {
 		pad(noteAt)
 		for _, v := range []uint32{4, 16, 5, 'G' | 'N'<<8 | 'U'<<16, 0xc0008002, 4, o.ISA, 0} {
-			b = le.AppendUint32(b, v)
+			b = order.AppendUint32(b, v)
 		}
 	}
 	pad(hashAt)
-	for _, v := range []uint32{1, 1, 0, 0} { // one bucket, one symbol: the null one
-		b = le.AppendUint32(b, v)
+	for _, v := range []uint64{1, 1, 0, 0} { // one bucket, one symbol: the null one
+		if hashWord == 8 {
+			b = order.AppendUint64(b, v)
+		} else {
+			b = order.AppendUint32(b, uint32(v))
+		}
 	}
 	pad(dynAt)
 	for _, d := range dyns {
@@ -287,7 +303,7 @@ func (o Object) Bytes() []byte {
 	b = slices.Concat(b, notes[0], notes[1], []byte(names))
 	pad(shAt)
 	section := func(name uint32, t elf.SectionType, flags elf.SectionFlag, off, n int) {
-		b = le.AppendUint32(le.AppendUint32(b, name), uint32(t))
+		b = order.AppendUint32(order.AppendUint32(b, name), uint32(t))
 		addr := int(o.Base) + off
 		if flags&elf.SHF_ALLOC == 0 {
 			addr = 0
@@ -295,7 +311,7 @@ func (o Object) Bytes() []byte {
 		for _, v := range []int{int(flags), addr, off, n} {
 			b = word(b, uint64(v))
 		}
-		b = le.AppendUint32(le.AppendUint32(b, 0), 0)
+		b = order.AppendUint32(order.AppendUint32(b, 0), 0)
 		b = word(word(b, 1), 0)
 	}
 	section(0, elf.SHT_NULL, 0, 0, 0)
