@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -46,8 +47,13 @@ func TestMain(m *testing.M) {
 
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
-		Dir:           "testdata",
-		Setup:         func(env *testscript.Env) error { env.Setenv(schemaLog, os.Getenv(schemaLog)); return nil },
+		Dir: "testdata",
+		Setup: func(env *testscript.Env) error {
+			env.Setenv(schemaLog, os.Getenv(schemaLog))
+			// Where root has no other place that others can enter, hostDriver run writes to /var/cache.
+			env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, ".cache"))
+			return errors.Join(os.Chmod(filepath.Dir(env.WorkDir), 0o755), os.Chmod(env.WorkDir, 0o755))
+		},
 		UpdateScripts: *update,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"device": func(ts *testscript.TestScript, _ bool, args []string) { ts.Check(hosttest.Node(ts.MkAbs(args[0]))) },

@@ -56,7 +56,7 @@ func TestCompletionInZsh(t *testing.T) {
 		name, _, _ := strings.Cut(c.typed, " ")
 		s, cmd := atTerminal(t, 160, []string{"HOME=" + t.TempDir()}, "zsh", "-f", "-i")
 		until := func(ready func(shown string) bool) string {
-			for range 200 {
+			for range 1200 { // a minute at most
 				if shown := s.shown(); ready(shown) {
 					return shown
 				}

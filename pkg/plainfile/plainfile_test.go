@@ -588,10 +588,10 @@ func TestWhatIsInTheWayIsSaid(t *testing.T) {
 		if err := put(); err != nil {
 			t.Fatal(err)
 		}
-		began := time.Now()
+		// Where it was waited for until the end, another process is said to keep it.
 		err := Write(name, 0o666, []byte("new"))
-		if took := time.Since(began); err == nil || !strings.Contains(err.Error(), TempName(0, "report")+" is in the way") || took > time.Second {
-			t.Errorf("%s: %v, after %v", what, err, took)
+		if err == nil || !strings.Contains(err.Error(), TempName(0, "report")+" is in the way") || strings.Contains(err.Error(), "keeps it") {
+			t.Errorf("%s: %v", what, err)
 		}
 		want(t, name, "old")
 		if err := os.Remove(temp); err != nil {
@@ -605,7 +605,6 @@ func TestWhatIsInTheWayIsSaid(t *testing.T) {
 	if err := errors.Join(os.Chmod(dir, 0o777|os.ModeSticky), os.Chown(name, 1234, 0), os.WriteFile(temp, nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
 	done := make(chan error)
 	go func() {
 		runtime.LockOSThread() // and the thread ends with the goroutine
@@ -616,8 +615,8 @@ func TestWhatIsInTheWayIsSaid(t *testing.T) {
 		done <- Write(name, 0o666, []byte("new"))
 	}()
 	err := <-done
-	if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "is in the way: permission denied") || took > time.Second {
-		t.Errorf("%v, after %v", err, took)
+	if err == nil || !strings.Contains(err.Error(), "is in the way: permission denied") {
+		t.Error(err)
 	}
 }
 

@@ -223,7 +223,7 @@ func TestOtherFilesAreNotOpened(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("waits for the writer of a FIFO")
 	}
 }
@@ -271,7 +271,7 @@ func TestFileThatBecomesAFIFOIsNotWaitedFor(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-			case <-time.After(20 * time.Second):
+			case <-time.After(time.Minute):
 				t.Fatal("waits for the other end of a FIFO")
 			}
 			if err := os.Remove("d/a"); err != nil {
@@ -288,9 +288,20 @@ func TestNoMoreFilesAtATimeThanJobs(t *testing.T) {
 		write(t, fmt.Sprintf("d/%d/%d", i%7, i), "")
 	}
 	var now, most atomic.Int32
+	var once sync.Once
+	second := make(chan bool)
 	Walk(context.Background(), []string{"d"}, Options{Jobs: 3}, func(*File) (int, bool) {
 		n := now.Add(1)
 		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+		}
+		switch n { // the first waits for another, which comes where there is more than one at a time
+		case 1:
+			select {
+			case <-second:
+			case <-time.After(time.Minute):
+			}
+		case 2:
+			once.Do(func() { close(second) })
 		}
 		time.Sleep(100 * time.Microsecond)
 		now.Add(-1)
@@ -307,9 +318,12 @@ func TestCancelledWalkFinishesItsFilesAndSaysHowFarItCame(t *testing.T) {
 		write(t, fmt.Sprintf("d/%04d", i), "")
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	var begun, finished atomic.Int32
+	var begun, late, finished atomic.Int32
 	emitted := 0
 	err := Walk(ctx, []string{"d"}, Options{Jobs: 2}, func(*File) (int, bool) {
+		if ctx.Err() != nil {
+			late.Add(1)
+		}
 		if begun.Add(1) == 150 {
 			cancel()
 		}
@@ -321,8 +335,8 @@ func TestCancelledWalkFinishesItsFilesAndSaysHowFarItCame(t *testing.T) {
 	if !errors.As(err, &stopped) || !errors.Is(err, context.Canceled) {
 		t.Fatalf("%v", err)
 	}
-	if n := int(finished.Load()); stopped.Visited != n || n != int(begun.Load()) || n < 150 || n > 160 || emitted != n {
-		t.Errorf("says %d, finished %d of %d begun, emitted %d", stopped.Visited, n, begun.Load(), emitted)
+	if n := int(finished.Load()); stopped.Visited != n || n != int(begun.Load()) || n < 150 || late.Load() > 10 || emitted != n {
+		t.Errorf("says %d, finished %d of %d begun, %d of them late, emitted %d", stopped.Visited, n, begun.Load(), late.Load(), emitted)
 	}
 }
 
@@ -661,7 +675,7 @@ func TestOpenDoesNotWaitForAWriter(t *testing.T) {
 		if f.ELF() {
 			t.Errorf("a FIFO passes for an ELF file: %v", f.Err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		w, _ := os.OpenFile("fifo", os.O_WRONLY|unix.O_NONBLOCK, 0) // lets it end
 		w.Close()
 		t.Error("waits for the writer of a FIFO")

@@ -4,6 +4,7 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -194,8 +195,15 @@ func TestAnOrdinaryUserIsToldOfRoot(t *testing.T) {
 	if status, said := runs("install", "--root", tree); status != 0 {
 		t.Fatal(said)
 	}
+	// Whatever the umask, that user may read all of it.
+	err := filepath.WalkDir(filepath.Dir(tree), func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.Type() == fs.ModeSymlink {
+			return err
+		}
+		return os.Chmod(path, 0o755)
+	})
 	at := filepath.Join(tree, "var/lib/hostDriver/opengl-driver")
-	if err := errors.Join(os.Chmod(filepath.Dir(tree), 0o755), os.Chmod(at, 0o555)); err != nil {
+	if err := errors.Join(err, os.Chmod(at, 0o555)); err != nil {
 		t.Fatal(err)
 	}
 	defer os.Chmod(at, 0o755)

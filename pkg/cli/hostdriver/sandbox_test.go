@@ -85,7 +85,7 @@ func TestConfigure(t *testing.T) {
 					t.Errorf("with another program: status %d, said %q", status, said)
 				}
 			}
-			if took := time.Since(began); took > 5*time.Second {
+			if took := time.Since(began); took > time.Minute {
 				t.Errorf("took %v", took)
 			}
 		})

@@ -234,12 +234,12 @@ func Lock(f *os.File, waiting func()) bool {
 			return true
 		}
 		waited := time.Since(began)
-		if waited > LockWait {
-			return false
-		}
 		if waited > LockWait/15 && waiting != nil {
 			waiting()
 			waiting = nil
+		}
+		if waited > LockWait {
+			return false
 		}
 		time.Sleep(5 * time.Millisecond)
 	}

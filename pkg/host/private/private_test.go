@@ -79,7 +79,7 @@ func TestAStartDoesNotWaitForEver(t *testing.T) {
 	if len(*warned) != 2 || !strings.Contains((*warned)[0], "waiting for another start") || !strings.Contains((*warned)[1], "going on without") {
 		t.Errorf("%q", *warned)
 	}
-	if took := time.Since(began); took > 10*time.Second {
+	if took := time.Since(began); took > time.Minute {
 		t.Errorf("took %v", took)
 	}
 }
@@ -135,8 +135,10 @@ func TestRootsCacheIsNotClosedToOthers(t *testing.T) {
 	if err := errors.Join(os.Mkdir(open, 0o755), os.Mkdir(shut, 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(filepath.Dir(top), 0o755); err != nil {
-		t.Fatal(err)
+	for _, dir := range []string{filepath.Dir(top), top, open} { // whatever the umask
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
 	t.Setenv("XDG_CACHE_HOME", "")
 	t.Setenv("HOME", shut)
