@@ -23,9 +23,9 @@ import (
 // listed stands just below cli; a folder that is listed by itself is not where the one above it is. See
 // .github/ARCHITECTURE.md.
 var layers = [][]string{
-	{"elfimage", "runpath", "forwardcompat", "resolution", "store", "remedy", "plainfile", "nixpkgs",
+	{"elfimage", "runpath", "forwardcompat", "resolution", "store", "remedy", "regular", "nixpkgs",
 		"realpath"},
-	{"tree"},
+	{"tree", "plainfile"},
 	{"sysroot"},
 	{"elfedit", "ldcache", "driver", "gpucode"},
 	{"files", "scripts", "references"},
@@ -101,11 +101,11 @@ func TestImports(t *testing.T) {
 // cmd/runpath is everything, and hostDriver has no command of the others.
 var linked = []struct{ tools, packages string }{
 	{"stubReplace autoAddDriverRunpath addCudaCompatRunpath", "cli/editing cli/walk cli/flags cli/command cli/urfave " +
-		"edit normal loader ldcache files realpath elfedit elfimage tree plainfile driver runpath resolution store remedy"},
-	{"autoPatchelf", "cli/autopatchelf fixup nixpkgs"},
+		"edit normal loader ldcache files realpath elfedit elfimage tree regular driver runpath resolution store remedy"},
+	{"autoPatchelf", "cli/autopatchelf fixup nixpkgs plainfile"},
 	{"noRunpathAmbiguity", "cli/ambiguity cli/findings cli/loading cli/walk cli/flags cli/command cli/urfave " +
 		"audit explain forwardcompat process scripts references gpucode nixpkgs host host/ldconf host/nixconf host/opened " +
-		"loader ldcache files sysroot realpath elfimage tree plainfile driver runpath resolution store remedy"},
+		"loader ldcache files sysroot realpath elfimage tree plainfile regular driver runpath resolution store remedy"},
 }
 
 // A tool links what it does, and nothing else.

@@ -15,8 +15,8 @@ import (
 
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/loader"
-	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/references"
+	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/store"
@@ -290,7 +290,7 @@ var buildTools = sync.OnceValue(func() *regexp.Regexp {
 
 // NamedElsewhere reports whether a file names a store path in another place than one; also where it cannot be read.
 func NamedElsewhere(file, object string, place references.Place) bool {
-	f, st, err := plainfile.Open(file)
+	f, st, err := regular.Open(file)
 	if err != nil {
 		return true
 	}

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/elfimage"
-	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/resolution"
 	"cuda-runpath/pkg/tree"
 )
@@ -248,7 +248,7 @@ func (f *File) stat(st *unix.Stat_t) bool {
 	case unix.S_IFDIR:
 		f.Err = ReadError(syscall.EISDIR)
 	default:
-		f.Err = plainfile.ErrNotRegular
+		f.Err = regular.ErrNotRegular
 	}
 	return false
 }
@@ -380,7 +380,7 @@ func (f *File) IsLFSPointer() bool {
 	if f.Size < int64(len(first)) || f.Size >= 1024 || string(f.Ident[:]) != first[:elf.EI_NIDENT] {
 		return false
 	}
-	b, err := plainfile.Read(f.Path, 1024)
+	b, err := regular.Read(f.Path, 1024)
 	return err == nil && strings.HasPrefix(string(b), first)
 }
 
@@ -415,12 +415,12 @@ func (f *File) Same(g *File) bool {
 }
 
 func sameBytes(a, b string) bool {
-	f, _, err := plainfile.Open(a)
+	f, _, err := regular.Open(a)
 	if err != nil {
 		return false
 	}
 	defer f.Close()
-	g, _, err := plainfile.Open(b)
+	g, _, err := regular.Open(b)
 	if err != nil {
 		return false
 	}

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/elfimage"
-	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/realpath"
+	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/runpath"
 )
 
@@ -372,7 +372,7 @@ func (at *Place) open() (fd int, err error) {
 			return fd, err
 		}
 	}
-	return plainfile.OpenAt(unix.AT_FDCWD, at.Host, 0)
+	return regular.OpenAt(unix.AT_FDCWD, at.Host, 0)
 }
 
 // Read returns the contents of a file of at most limit bytes.
@@ -381,7 +381,7 @@ func (fs *Files) Read(p string, limit int64) ([]byte, error) {
 	if at.Errno != 0 {
 		return nil, at.Errno
 	}
-	return plainfile.Read(at.Host, limit)
+	return regular.Read(at.Host, limit)
 }
 
 // Inside returns the path below the root of a resolved path of this machine.

@@ -21,6 +21,7 @@ import (
 
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/tree"
 )
 
@@ -154,7 +155,7 @@ var errRecordSize = fmt.Errorf("a record of more than %d MiB", maxRecord>>20)
 // readRecord reads a record in a directory: which one it is, and then, if keep is not nil, its entries one by one, of
 // which it keeps those that keep agrees to.
 func readRecord(dir *os.File, base string, keep func(*Change) bool) (*Record, error) {
-	f, info, err := plainfile.OpenIn(dir, base)
+	f, info, err := regular.OpenIn(dir, base)
 	if err != nil {
 		return nil, err
 	}

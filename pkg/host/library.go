@@ -18,7 +18,7 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/forwardcompat"
-	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/sysroot"
 )
 
@@ -88,7 +88,7 @@ func ImageOf(f *os.File) (im *elfimage.Image, err error) {
 	switch {
 	case err != nil:
 	case !info.Mode().IsRegular():
-		err = plainfile.ErrNotRegular
+		err = regular.ErrNotRegular
 	case info.Size() == 0:
 		err = errEmpty
 	default:
@@ -129,7 +129,7 @@ func (h *Host) examine(name string, row driver.Library, m Machine) (lib Library,
 	im, f, err := OpenImage(h.Root, file)
 	if err != nil {
 		why := Reason(err)
-		if !errors.Is(err, errEmpty) && !errors.Is(err, plainfile.ErrNotRegular) {
+		if !errors.Is(err, errEmpty) && !errors.Is(err, regular.ErrNotRegular) {
 			why = damaged{why}
 		}
 		return lib, why

@@ -32,6 +32,7 @@ import (
 
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/thin"
 )
 
@@ -121,7 +122,7 @@ func Thin(from, to string, o Options) (*Sum, error) {
 type work struct {
 	Options
 	dir     *os.File // where files are made that never get a name
-	scratch []*plainfile.Nameless
+	scratch []*regular.Nameless
 	one     *os.File
 	gzipped bool
 	entries []entry // of the archive, in its order
@@ -141,7 +142,7 @@ func (w *work) close() {
 
 // temporary returns a file for the time of the work.
 func (w *work) temporary() (*os.File, error) {
-	f, err := plainfile.NewNameless(int(w.dir.Fd()), fmt.Sprintf("image-%d", len(w.scratch)))
+	f, err := regular.NewNameless(int(w.dir.Fd()), fmt.Sprintf("image-%d", len(w.scratch)))
 	if err != nil {
 		return nil, fmt.Errorf("making a file beside the new image: %w", err)
 	}

@@ -16,7 +16,7 @@ import (
 
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/files"
-	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/store"
 )
@@ -144,7 +144,7 @@ func (in *Interpreter) read(files *files.Files, p string) (data []byte) {
 	if in.file.ELF == nil || in.file.Size > maxLoader {
 		return nil
 	}
-	data, err := plainfile.Read(in.file.Path, maxLoader)
+	data, err := regular.Read(in.file.Path, maxLoader)
 	if err != nil {
 		return nil
 	}
@@ -204,7 +204,7 @@ func readsNotes(data []byte) bool { return bytes.Contains(data, []byte("\x00RESC
 // ReadsNotes reports whether the loader at a path reads resolution notes; known is false where there is none to be
 // read.
 func ReadsNotes(p string) (reads, known bool) {
-	b, err := plainfile.Read(p, maxLoader)
+	b, err := regular.Read(p, maxLoader)
 	return readsNotes(b), err == nil
 }
 
@@ -232,7 +232,7 @@ func (l *Loader) besideVersion(in *Interpreter) Version {
 		return lastSilent
 	}
 	var v Version
-	if data, err := plainfile.Read(libc.Path, maxLoader); err == nil {
+	if data, err := regular.Read(libc.Path, maxLoader); err == nil {
 		v, _ = releaseVersion(data)
 	}
 	for name := range libc.Versions.Defines {

@@ -15,8 +15,8 @@ import (
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/ldcache"
-	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/realpath"
+	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/runpath"
 )
 
@@ -653,7 +653,7 @@ func (l *Loader) Cache(p string) (*ldcache.Cache, error) {
 		if at.Errno != 0 {
 			return nil, at.Errno
 		}
-		f, st, err := plainfile.Open(at.Host)
+		f, st, err := regular.Open(at.Host)
 		if err != nil {
 			return nil, err
 		}

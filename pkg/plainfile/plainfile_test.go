@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"cuda-runpath/pkg/regular"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -155,31 +157,9 @@ func TestWriteKeepsNoPrivilege(t *testing.T) {
 	}
 }
 
-// The temporary name may be another's by now, and a name like it may be a user's own file.
-func TestOnlyWhatIsLeftIsRemoved(t *testing.T) {
+// A name like the temporary one may be a user's own file.
+func TestAUsersOwnFileStays(t *testing.T) {
 	dir := memory(t)
-	d, err := os.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
-	n := &Nameless{at: int(d.Fd()), temp: TempName(0, "report")}
-	temp := filepath.Join(dir, n.temp)
-	put(t, temp, "left by a killed process", 0o600)
-	left, err := unix.Open(temp, unix.O_RDONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	put(t, filepath.Join(dir, "live"), "of a process that lives", 0o600)
-	if err := os.Rename(filepath.Join(dir, "live"), temp); err != nil {
-		t.Fatal(err)
-	}
-	if removed, err := n.remove(left); removed || err != nil {
-		t.Error(removed, err)
-	}
-	want(t, temp, "of a process that lives")
-	unix.Close(left)
-
 	put(t, filepath.Join(dir, ".new-report"), "mine", 0o600)
 	for _, data := range []string{"a", "b"} {
 		if err := Write(filepath.Join(dir, "report"), 0o666, []byte(data)); err != nil {
@@ -334,7 +314,7 @@ func TestReplaceFollowsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	if err := Replace(d, "unit", 0o644, []byte("new")); !errors.Is(err, ErrLink) {
+	if err := Replace(d, "unit", 0o644, []byte("new")); !errors.Is(err, regular.ErrLink) {
 		t.Errorf("a link: %v", err)
 	}
 	want(t, filepath.Join(dir, "victim"), "old")
@@ -422,93 +402,31 @@ func TestAKilledWriteLeavesOldOrNew(t *testing.T) {
 	wantOnly(t, dir, "report")
 }
 
-func TestReadIsBounded(t *testing.T) {
-	dir := t.TempDir()
-	name := filepath.Join(dir, "record")
-	put(t, name, "12345", 0o600)
-	if b, err := Read(name, 5); err != nil || string(b) != "12345" {
-		t.Errorf("%q, %v", b, err)
-	}
-	if _, err := Read(name, 4); err == nil || !strings.Contains(err.Error(), "larger than 4 bytes") {
-		t.Errorf("5 bytes of at most 4: %v", err)
-	}
-	pipe := filepath.Join(dir, "pipe")
-	if err := unix.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{pipe, dir, "/dev/zero"} {
-		if _, err := Read(name, 5); !errors.Is(err, ErrNotRegular) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
-func TestOpenInFollowsNoLinkAndWaitsForNobody(t *testing.T) {
-	dir := t.TempDir()
-	for _, err := range []error{os.WriteFile(dir+"/file", []byte("text"), 0o644), os.Symlink("file", dir+"/link"), unix.Mkfifo(dir+"/fifo", 0o644), os.Mkdir(dir+"/dir", 0o755)} {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
-	for name, want := range map[string]error{"file": nil, "link": ErrLink, "fifo": ErrNotRegular, "dir": ErrNotRegular, "gone": os.ErrNotExist} {
-		f, info, err := OpenIn(d, name)
-		if !errors.Is(err, want) || err == nil && info.Size() != 4 {
-			t.Errorf("%s: %v", name, err)
-		}
-		if err == nil {
-			f.Close()
-		}
-	}
-}
-
-// Opening what is no regular file may do something: to a FIFO's writer, a tape, a watchdog.
-func TestWhatIsNoRegularFileIsNotOpened(t *testing.T) {
+// Replacing what is no regular file may not open it either: a FIFO's writer would go on.
+func TestReplaceOpensNoFIFO(t *testing.T) {
 	dir := t.TempDir()
 	fifo := filepath.Join(dir, "fifo")
-	if err := errors.Join(unix.Mkfifo(fifo, 0o600), os.Symlink("fifo", filepath.Join(dir, "link"))); err != nil {
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	put(t, filepath.Join(dir, "file"), "", 0o600)
 	watch, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
 	if err != nil {
 		t.Skip(err)
 	}
 	defer unix.Close(watch)
-	for _, name := range []string{fifo, filepath.Join(dir, "file")} {
-		if _, err := unix.InotifyAddWatch(watch, name, unix.IN_OPEN); err != nil {
-			t.Skip(err)
-		}
-	}
-	opened := func() bool {
-		n, _ := unix.Read(watch, make([]byte, 4096))
-		return n > 0
+	if _, err := unix.InotifyAddWatch(watch, fifo, unix.IN_OPEN); err != nil {
+		t.Skip(err)
 	}
 	d, err := os.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	for name, f := range map[string]func() error{
-		"Open":        func() error { _, _, err := Open(fifo); return err },
-		"Open a link": func() error { _, _, err := Open(filepath.Join(dir, "link")); return err },
-		"Read":        func() error { _, err := Read(fifo, 1); return err },
-		"OpenIn":      func() error { _, _, err := OpenIn(d, "fifo"); return err },
-		"Replace":     func() error { return Replace(d, "fifo", 0o600, nil) },
-	} {
-		if err := f(); !errors.Is(err, ErrNotRegular) {
-			t.Errorf("%s: %v", name, err)
-		}
-		if opened() {
-			t.Errorf("%s: it was opened", name)
-		}
+	if err := Replace(d, "fifo", 0o600, nil); !errors.Is(err, regular.ErrNotRegular) {
+		t.Error(err)
 	}
-	if _, err := Read(filepath.Join(dir, "file"), 1); err != nil || !opened() {
-		t.Error("the test tests nothing: ", err)
+	if n, _ := unix.Read(watch, make([]byte, 4096)); n > 0 {
+		t.Error("it was opened")
 	}
 }
 
@@ -535,7 +453,7 @@ func TestWhatAnotherChangedIsNotReplaced(t *testing.T) {
 		if err := os.Chtimes(name, time.Unix(1, 0), time.Unix(1, 0)); err != nil {
 			t.Fatal(err)
 		}
-		b, read, err := ReadIn(d, "nix.conf", 100)
+		b, read, err := regular.ReadIn(d, "nix.conf", 100)
 		if err != nil || string(b) != "here" {
 			t.Fatal(b, err)
 		}
@@ -552,7 +470,7 @@ func TestWhatAnotherChangedIsNotReplaced(t *testing.T) {
 			want(t, name, "mine")
 			continue
 		}
-		if !errors.Is(err, errChanged) {
+		if !errors.Is(err, regular.ErrChanged) {
 			t.Errorf("%s: %v", what, err)
 		}
 		if now, _ := os.ReadFile(name); string(now) != string(theirs) {
@@ -561,7 +479,7 @@ func TestWhatAnotherChangedIsNotReplaced(t *testing.T) {
 	}
 	_ = os.Remove(name)
 	put(t, name, "made meanwhile", 0o644)
-	if err := ReplaceRead(d, "nix.conf", 0o644, []byte("mine"), nil); !errors.Is(err, errChanged) {
+	if err := ReplaceRead(d, "nix.conf", 0o644, []byte("mine"), nil); !errors.Is(err, regular.ErrChanged) {
 		t.Error(err)
 	}
 	want(t, name, "made meanwhile")
@@ -580,7 +498,7 @@ func TestWhatIsInTheWayIsSaid(t *testing.T) {
 	dir := memory(t)
 	name := filepath.Join(dir, "report")
 	put(t, name, "old", 0o644)
-	temp := filepath.Join(dir, TempName(0, "report"))
+	temp := filepath.Join(dir, regular.TempName(0, "report"))
 	for what, put := range map[string]func() error{
 		"a directory": func() error { return os.Mkdir(temp, 0o755) },
 		"a FIFO":      func() error { return unix.Mkfifo(temp, 0o600) },
@@ -590,7 +508,7 @@ func TestWhatIsInTheWayIsSaid(t *testing.T) {
 		}
 		// Where it was waited for until the end, another process is said to keep it.
 		err := Write(name, 0o666, []byte("new"))
-		if err == nil || !strings.Contains(err.Error(), TempName(0, "report")+" is in the way") || strings.Contains(err.Error(), "keeps it") {
+		if err == nil || !strings.Contains(err.Error(), regular.TempName(0, "report")+" is in the way") || strings.Contains(err.Error(), "keeps it") {
 			t.Errorf("%s: %v", what, err)
 		}
 		want(t, name, "old")
@@ -632,9 +550,24 @@ func TestWhatGetsNoNameIsNotWrittenInPlace(t *testing.T) {
 	if err := unix.Stat(filepath.Join(dir.Name(), "report"), &st); err != nil {
 		t.Fatal(err)
 	}
-	// Nobody may link a directory.
-	n := &Nameless{at: int(dir.Fd()), fd: int(dir.Fd()), temp: TempName(0, "report")}
-	if err := n.rename("report", &st); !errors.Is(err, unix.EPERM) {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and the thread ends with the goroutine
+		n, err := regular.NewNameless(int(dir.Fd()), "report")
+		if err != nil {
+			done <- err
+			return
+		}
+		defer n.Close()
+		if err = dir.Chmod(0o555); err == nil && os.Geteuid() == 0 {
+			err = unix.Setfsuid(1234)
+		}
+		if err == nil {
+			err = rename(n, int(dir.Fd()), "report", &st)
+		}
+		done <- err
+	}()
+	if err := <-done; !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.EACCES) { // with protected_hardlinks, and without
 		t.Errorf("%#v", err)
 	}
 }

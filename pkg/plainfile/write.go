@@ -3,56 +3,20 @@ package plainfile
 import (
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
-	"time"
+
+	"cuda-runpath/pkg/regular"
 
 	"golang.org/x/sys/unix"
 )
 
-// ErrLink is the error of [Replace] for a name that is a symbolic link.
-var ErrLink = errors.New("is a symbolic link")
-
-// Temporary is what the names begin with that files have until they are put in their places,
-// where they need one. What a killed process has left is removed by the next one that needs the name, and by
-// [RemoveLeft].
-const Temporary = ".cuda-runpath-new."
-
-// TempName returns such a name in place of base, another one for each try. Its checksum tells it from a user's own file
-// of a name like it, which nobody may remove.
-func TempName(try int, base string) string {
-	if len(base) > 200 { // of the 255 bytes that a name has at most, in whole characters
-		base = strings.ToValidUTF8(base[:200], "")
-	}
-	return fmt.Sprintf("%s%d.%08x.%s", Temporary, try, crc32.ChecksumIEEE([]byte(base)), base)
-}
-
-// IsTemporary reports whether TempName returns such a name.
-func IsTemporary(name string) bool {
-	rest, ok := strings.CutPrefix(name, Temporary)
-	if !ok {
-		return false
-	}
-	number, rest, _ := strings.Cut(rest, ".")
-	try, err := strconv.Atoi(number)
-	_, base, _ := strings.Cut(rest, ".")
-	return err == nil && name == TempName(try, base)
-}
-
-// descriptors is where the kernel shows this process's own descriptors as links.
-const descriptors = "/proc/self/fd"
-
-var (
-	errChanged = errors.New("was changed or exchanged by another process meanwhile; nothing was written")
-	errInPlace = errors.New("") // what replaces the file cannot be all that it was
-)
+// errInPlace: what replaces the file cannot be all that it was.
+var errInPlace = errors.New("")
 
 // Write gives the file that name leads to these contents, as ">" of a shell would: links
 // are followed, a device or a FIFO is written to, and a file that is not there is made
@@ -69,7 +33,7 @@ func Write(name string, perm fs.FileMode, data []byte) error {
 }
 
 func write(name string, perm fs.FileMode, data []byte) error {
-	fd, err := open(unix.AT_FDCWD, name, unix.O_PATH)
+	fd, err := regular.Descriptor(unix.AT_FDCWD, name, unix.O_PATH)
 	if errors.Is(err, unix.ENOENT) {
 		info, err := os.Lstat(name)
 		if err == nil && info.Mode()&fs.ModeSymlink != 0 {
@@ -101,7 +65,7 @@ func write(name string, perm fs.FileMode, data []byte) error {
 	}
 	if st.Mode&unix.S_IFMT == unix.S_IFREG {
 		// The name without links, as the kernel has just followed them.
-		if real, err := os.Readlink(ProcPath(fd)); err == nil {
+		if real, err := os.Readlink(regular.ProcPath(fd)); err == nil {
 			if dir, err := OpenDir(filepath.Dir(real)); err == nil {
 				defer dir.Close()
 				return replace(dir, filepath.Base(real), data, &st)
@@ -109,7 +73,7 @@ func write(name string, perm fs.FileMode, data []byte) error {
 		}
 	}
 	// A device or a FIFO, or a file that this process cannot name.
-	to, err := reopen(fd, unix.AT_FDCWD, name, unix.O_WRONLY|unix.O_NOCTTY)
+	to, err := regular.Reopen(fd, unix.AT_FDCWD, name, unix.O_WRONLY|unix.O_NOCTTY)
 	if err != nil {
 		return err
 	}
@@ -133,8 +97,8 @@ func write(name string, perm fs.FileMode, data []byte) error {
 // Between two system calls, the new file has a name of its own; one that a kill leaves there is removed by the next
 // Replace.
 //
-// base is never followed: for a symbolic link the error is [ErrLink]. What else is no regular
-// file is refused with [ErrNotRegular].
+// base is never followed: for a symbolic link the error is [regular.ErrLink]. What else is no regular
+// file is refused with [regular.ErrNotRegular].
 func Replace(dir *os.File, base string, perm fs.FileMode, data []byte) error {
 	const tries = 100 // another process makes and removes the file all the time
 	for range tries {
@@ -142,14 +106,14 @@ func Replace(dir *os.File, base string, perm fs.FileMode, data []byte) error {
 		if errors.Is(err, unix.ENOENT) {
 			err = fresh(dir, base, perm, data)
 		}
-		if !errors.Is(err, errChanged) {
+		if !errors.Is(err, regular.ErrChanged) {
 			return err
 		}
 	}
-	return errChanged
+	return regular.ErrChanged
 }
 
-// ReplaceRead is Replace for a file whose new contents were made of what [ReadIn] returned with
+// ReplaceRead is Replace for a file whose new contents were made of what [regular.ReadIn] returned with
 // read; nil: there was none. One that another process has changed, made or removed since is refused.
 func ReplaceRead(dir *os.File, base string, perm fs.FileMode, data []byte, read fs.FileInfo) error {
 	if read == nil {
@@ -157,13 +121,13 @@ func ReplaceRead(dir *os.File, base string, perm fs.FileMode, data []byte, read 
 	}
 	was, ok := read.Sys().(*syscall.Stat_t)
 	if !ok {
-		return errChanged
+		return regular.ErrChanged
 	}
 	st := unix.Stat_t{Dev: was.Dev, Ino: was.Ino, Mode: was.Mode, Size: was.Size, Mtim: unix.Timespec(was.Mtim),
 		Ctim: unix.Timespec(was.Ctim)}
 	err := replace(dir, base, data, &st)
 	if errors.Is(err, unix.ENOENT) {
-		err = errChanged
+		err = regular.ErrChanged
 	}
 	return err
 }
@@ -182,7 +146,7 @@ func replace(dir *os.File, base string, data []byte, expected *unix.Stat_t) erro
 		return err
 	}
 	at := int(dir.Fd())
-	old, err := open(at, base, unix.O_PATH|unix.O_NOFOLLOW)
+	old, err := regular.Descriptor(at, base, unix.O_PATH|unix.O_NOFOLLOW)
 	if err != nil {
 		return err
 	}
@@ -192,23 +156,23 @@ func replace(dir *os.File, base string, data []byte, expected *unix.Stat_t) erro
 		return err
 	}
 	if expected != nil && !same(&st, expected) {
-		return errChanged
+		return regular.ErrChanged
 	}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
 	case unix.S_IFLNK:
-		return ErrLink
+		return regular.ErrLink
 	case unix.S_IFDIR:
 		return unix.EISDIR
 	default:
-		return ErrNotRegular
+		return regular.ErrNotRegular
 	}
 	if st.Nlink <= 1 {
 		if err := replaceRegular(at, base, old, &st, data); !errors.Is(err, errInPlace) {
 			return err
 		}
 	}
-	to, err := reopen(old, at, base, unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
+	to, err := regular.Reopen(old, at, base, unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
 	if err != nil {
 		return err
 	}
@@ -223,25 +187,25 @@ func same(now, was *unix.Stat_t) bool {
 		now.Size == was.Size && now.Mtim == was.Mtim && now.Ctim == was.Ctim
 }
 
-// fresh makes a file that is not there; errChanged where it is there by now.
+// fresh makes a file that is not there; regular.ErrChanged where it is there by now.
 func fresh(dir *os.File, base string, perm fs.FileMode, data []byte) error {
 	if err := valid(base); err != nil {
 		return err
 	}
 	at := int(dir.Fd())
-	n, err := NewNameless(at, base)
+	n, err := regular.NewNameless(at, base)
 	if err != nil {
 		return err
 	}
 	defer n.Close()
-	if err := writeAll(n.fd, data); err != nil {
+	if err := writeAll(n.FD(), data); err != nil {
 		return err
 	}
-	if err := unix.Fchmod(n.fd, uint32(perm.Perm())); err != nil {
+	if err := unix.Fchmod(n.FD(), uint32(perm.Perm())); err != nil {
 		return err
 	}
-	if err = n.link(base); errors.Is(err, unix.EEXIST) {
-		err = errChanged
+	if err = n.Link(base); errors.Is(err, unix.EEXIST) {
+		err = regular.ErrChanged
 	}
 	return err
 }
@@ -250,9 +214,9 @@ func fresh(dir *os.File, base string, perm fs.FileMode, data []byte) error {
 // errInPlace where the new one cannot be all that the old one is.
 func replaceRegular(at int, base string, path int, st *unix.Stat_t, data []byte) error {
 	// Who may not write the file may not replace it either, although the directory allows it.
-	old, err := reopen(path, at, base, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK)
+	old, err := regular.Reopen(path, at, base, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK)
 	if errors.Is(err, unix.EACCES) {
-		if old, err = reopen(path, at, base, unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK); err == nil {
+		if old, err = regular.Reopen(path, at, base, unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK); err == nil {
 			unix.Close(old) // written, but not read: its attributes cannot be seen
 			return errInPlace
 		}
@@ -261,7 +225,7 @@ func replaceRegular(at int, base string, path int, st *unix.Stat_t, data []byte)
 		return err
 	}
 	defer unix.Close(old)
-	n, err := NewNameless(at, base)
+	n, err := regular.NewNameless(at, base)
 	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
 		return errInPlace // in a directory that the caller may not write
 	}
@@ -269,227 +233,32 @@ func replaceRegular(at int, base string, path int, st *unix.Stat_t, data []byte)
 		return err
 	}
 	defer n.Close()
-	if err := writeAll(n.fd, data); err != nil {
+	if err := writeAll(n.FD(), data); err != nil {
 		return err
 	}
-	if unix.Fchown(n.fd, int(st.Uid), int(st.Gid)) != nil || unix.Fchmod(n.fd, st.Mode&0o1777) != nil ||
-		SameAttributes(old, n.fd) != nil {
+	if unix.Fchown(n.FD(), int(st.Uid), int(st.Gid)) != nil || unix.Fchmod(n.FD(), st.Mode&0o1777) != nil ||
+		regular.SameAttributes(old, n.FD()) != nil {
 		return errInPlace
 	}
 	// Who may not remove them may not where there are none, either.
-	if _, err := unix.Fgetxattr(n.fd, "security.capability", nil); err == nil &&
-		unix.Fremovexattr(n.fd, "security.capability") != nil {
+	if _, err := unix.Fgetxattr(n.FD(), "security.capability", nil); err == nil &&
+		unix.Fremovexattr(n.FD(), "security.capability") != nil {
 		return errInPlace
 	}
-	return n.rename(base, st)
+	return rename(n, at, base, st)
 }
 
-// ErrLabel is the error where all is the same but the label of SELinux, which not everybody may set.
-var ErrLabel = errors.New("its label cannot be set")
-
-// SameAttributes gives a file the extended attributes of another one, and takes away those that
-// it got from its directory, such as an ACL (acl(5), "OBJECT CREATION AND DEFAULT ACLs"). Owner
-// and mode come before: a change of owner takes capabilities away, and one of mode changes an ACL.
-func SameAttributes(from, to int) error {
-	var label error
-	want, err := attributes(from)
-	if err != nil {
-		return err
-	}
-	have, err := attributes(to)
-	if err != nil {
-		return err
-	}
-	for name, value := range want {
-		if string(have[name]) == string(value) {
-			continue
-		}
-		if err := unix.Fsetxattr(to, name, value, 0); err != nil {
-			if name == "security.selinux" {
-				label = ErrLabel
-				continue
-			}
-			return fmt.Errorf("the extended attribute %s: %w", name, err)
-		}
-	}
-	for name := range have {
-		if _, wanted := want[name]; wanted || strings.HasPrefix(name, "security.") { // labels, which the kernel sets
-			continue
-		}
-		if err := unix.Fremovexattr(to, name); err != nil {
-			return fmt.Errorf("the extended attribute %s of the directory: %w", name, err)
-		}
-	}
-	return label
-}
-
-// attributes returns a file's extended attributes; none where the file system has none.
-func attributes(fd int) (map[string][]byte, error) {
-	names := make([]byte, 64<<10) // XATTR_LIST_MAX
-	n, err := unix.Flistxattr(fd, names)
-	if errors.Is(err, unix.ENOTSUP) || err == nil && n == 0 {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	all := map[string][]byte{}
-	for _, name := range strings.Split(strings.TrimRight(string(names[:n]), "\x00"), "\x00") {
-		value := make([]byte, 64<<10) // XATTR_SIZE_MAX
-		n, err := unix.Fgetxattr(fd, name, value)
-		if errors.Is(err, unix.ENODATA) || errors.Is(err, unix.ENOTSUP) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		all[name] = value[:n]
-	}
-	return all, nil
-}
-
-// A Nameless is a new file in an open directory, locked. It has no name until it is put in its place, or, where the
-// file system cannot do that, a name that nothing else has.
-type Nameless struct {
-	File *os.File
-	at   int
-	fd   int    // of File
-	temp string // the name while it is made and while it is put in its place
-	has  bool   // it has that name
-}
-
-// NewNameless makes an empty file of mode 600 in the directory at, which is to be called base there.
-func NewNameless(at int, base string) (*Nameless, error) {
-	n := &Nameless{at: at, temp: TempName(0, base)}
-	err := error(unix.EOPNOTSUPP)
-	if unix.Access(descriptors, unix.X_OK) == nil { // else it could get no name
-		n.fd, err = open(at, ".", unix.O_TMPFILE|unix.O_RDWR)
-	}
-	n.has = errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EINVAL)
-	for n.has {
-		err = n.claim(func() (err error) {
-			n.fd, err = open(at, n.temp, unix.O_CREAT|unix.O_EXCL|unix.O_RDWR|unix.O_NOFOLLOW)
-			return err
-		})
-		// Who came before the lock has taken the file for what a killed process left.
-		var now unix.Stat_t
-		if err != nil || unix.Flock(n.fd, unix.LOCK_EX) != nil || unix.Fstat(n.fd, &now) != nil || now.Nlink > 0 {
-			break
-		}
-		unix.Close(n.fd)
-	}
-	if err != nil {
-		return nil, err
-	}
-	_ = lock(n.fd) // nobody knows it yet
-	n.File = os.NewFile(uintptr(n.fd), base)
-	return n, nil
-}
-
-// claim takes the temporary name with f, whose error is unix.EEXIST where something has it.
-// What a killed process left there is removed: nobody holds its lock.
-func (n *Nameless) claim(f func() error) error {
-	for wait := time.Millisecond; wait < 4*time.Second; wait *= 2 {
-		err := f()
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if !errors.Is(err, unix.EEXIST) {
-			return err
-		}
-		if _, err = n.clear(); err == nil {
-			continue
-		}
-		if !errors.Is(err, unix.EWOULDBLOCK) && wait > 10*time.Millisecond { // nobody whom to wait for
-			return fmt.Errorf("%s is in the way: %w", n.temp, err)
-		}
-		time.Sleep(wait + time.Duration(rand.Int64N(int64(wait))))
-	}
-	return fmt.Errorf("%s is in the way: another process keeps it; is it stopped?", n.temp)
-}
-
-// RemoveLeft removes the file with a name that [IsTemporary] from an open directory, if nobody works on it.
-func RemoveLeft(at int, name string) (removed bool, err error) {
-	removed, err = (&Nameless{at: at, temp: name}).clear()
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		err = nil
-	}
-	return removed, err
-}
-
-// clear removes what has the temporary name; unix.EWOULDBLOCK where somebody works on it.
-func (n *Nameless) clear() (removed bool, err error) {
-	left, err := OpenAt(n.at, n.temp, unix.O_NOFOLLOW)
-	switch {
-	case errors.Is(err, unix.ENOENT):
-		return false, nil
-	case errors.Is(err, unix.ELOOP): // a link, which no process of ours makes
-		return true, unix.Unlinkat(n.at, n.temp, 0)
-	case err != nil:
-		return false, err
-	}
-	defer unix.Close(left) // and with it the lock
-	if err := lock(left); err != nil {
-		return false, err
-	}
-	return n.remove(left)
-}
-
-// remove removes the temporary name if it is that of the file open at left, which is locked.
-func (n *Nameless) remove(left int) (removed bool, err error) {
-	var st unix.Stat_t
-	if unix.Fstatat(n.at, n.temp, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || !sameFile(left, &st) {
-		return false, nil // it is another's by now, or nobody's
-	}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return false, ErrNotRegular
-	}
-	err = unix.Unlinkat(n.at, n.temp, 0)
-	return err == nil, err
-}
-
-// link gives the file a name that nothing has; unix.EEXIST where something has it.
-func (n *Nameless) link(base string) error {
-	if err := unix.Fsync(n.fd); err != nil {
-		return err
-	}
-	if err := n.linkTo(base); err != nil {
-		return err
-	}
-	return SyncDir(n.at)
-}
-
-// Name gives the file its temporary name, where it has none yet.
-func (n *Nameless) Name() error {
-	if n.has {
-		return nil
-	}
-	err := n.claim(func() error { return n.linkTo(n.temp) })
-	n.has = err == nil
-	return err
-}
-
-// Rename puts the file, which has its temporary name, in the place of what is called base in its directory.
-func (n *Nameless) Rename(base string) error {
-	err := error(unix.EINTR)
-	for err == unix.EINTR {
-		err = unix.Renameat(n.at, n.temp, n.at, base)
-	}
-	n.has = err != nil
-	return err
-}
-
-// rename puts the file in the place of the one that st describes.
-func (n *Nameless) rename(base string, st *unix.Stat_t) error {
-	if err := unix.Fsync(n.fd); err != nil {
+// rename puts a new file in the place of the one that st describes, in the directory at.
+func rename(n *regular.Nameless, at int, base string, st *unix.Stat_t) error {
+	if err := unix.Fsync(n.FD()); err != nil {
 		return err
 	}
 	if err := n.Name(); err != nil {
 		return err
 	}
 	var now unix.Stat_t
-	if err := unix.Fstatat(n.at, base, &now, unix.AT_SYMLINK_NOFOLLOW); err != nil || !same(&now, st) {
-		return errChanged
+	if err := unix.Fstatat(at, base, &now, unix.AT_SYMLINK_NOFOLLOW); err != nil || !same(&now, st) {
+		return regular.ErrChanged
 	}
 	switch err := n.Rename(base); err {
 	case nil:
@@ -498,34 +267,10 @@ func (n *Nameless) rename(base string, st *unix.Stat_t) error {
 	default:
 		return err
 	}
-	if unix.Fstatat(n.at, base, &now, unix.AT_SYMLINK_NOFOLLOW) == nil && !sameFile(n.fd, &now) {
-		return errChanged
+	if unix.Fstatat(at, base, &now, unix.AT_SYMLINK_NOFOLLOW) == nil && !regular.IsFile(n.FD(), &now) {
+		return regular.ErrChanged
 	}
-	return SyncDir(n.at)
-}
-
-// linkTo makes a name in the directory a hard link to the file.
-func (n *Nameless) linkTo(name string) error {
-	if n.has {
-		return unix.Linkat(n.at, n.temp, n.at, name, 0)
-	}
-	return unix.Linkat(unix.AT_FDCWD, ProcPath(n.fd), n.at, name, unix.AT_SYMLINK_FOLLOW)
-}
-
-// Close closes the file, and removes it where it has not got its place.
-func (n *Nameless) Close() {
-	if n.has {
-		unix.Unlinkat(n.at, n.temp, 0)
-	}
-	n.File.Close()
-}
-
-// lock takes the lock of a file, without waiting. Where there are none, it succeeds.
-func lock(fd int) error {
-	if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
-		return err
-	}
-	return nil
+	return regular.SyncDir(at)
 }
 
 // inPlace overwrites a regular file, if there is room for all of it.
@@ -546,7 +291,7 @@ func inPlace(fd int, data []byte) error {
 	if err := unix.Ftruncate(fd, int64(len(data))); err != nil {
 		return err
 	}
-	return sync(fd)
+	return regular.Sync(fd)
 }
 
 func writeAll(fd int, data []byte) error {
@@ -584,7 +329,7 @@ func Stream(name string, perm fs.FileMode, fill func(io.Writer) error) error {
 	if err := valid(base); err != nil {
 		return err
 	}
-	n, err := NewNameless(int(dir.Fd()), base)
+	n, err := regular.NewNameless(int(dir.Fd()), base)
 	if err != nil {
 		return fmt.Errorf("making %s: %w", name, err)
 	}
@@ -593,7 +338,7 @@ func Stream(name string, perm fs.FileMode, fill func(io.Writer) error) error {
 		err = n.File.Chmod(Masked(perm))
 	}
 	if err == nil {
-		err = unix.Fsync(n.fd)
+		err = unix.Fsync(n.FD())
 	}
 	if err == nil {
 		err = n.Name()
@@ -604,55 +349,7 @@ func Stream(name string, perm fs.FileMode, fill func(io.Writer) error) error {
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", name, err)
 	}
-	return SyncDir(n.at)
-}
-
-// SyncDir writes a directory's names through to the disk, where it may be listed.
-func SyncDir(at int) error {
-	fd, err := open(at, ".", unix.O_RDONLY|unix.O_DIRECTORY)
-	if err != nil {
-		return nil //nolint:nilerr // the names are right, and will be written at the kernel's leisure
-	}
-	defer unix.Close(fd)
-	return sync(fd)
-}
-
-// sync writes a file through to the disk.
-func sync(fd int) error {
-	if err := unix.Fsync(fd); err != nil && err != unix.EINVAL { // a file system that cannot
-		return err
-	}
-	return nil
-}
-
-func sameFile(fd int, st *unix.Stat_t) bool {
-	var now unix.Stat_t
-	return unix.Fstat(fd, &now) == nil && now.Dev == st.Dev && now.Ino == st.Ino &&
-		now.Mode&unix.S_IFMT == st.Mode&unix.S_IFMT
-}
-
-// reopen opens the file that is open at path (O_PATH), and was called name in the directory at:
-// that very one, whoever has exchanged its name.
-func reopen(path, at int, name string, flags int) (fd int, err error) {
-	fd, err = open(unix.AT_FDCWD, ProcPath(path), flags&^unix.O_NOFOLLOW)
-	if !errors.Is(err, unix.ENOENT) || unix.Access(descriptors, unix.X_OK) == nil {
-		return fd, err
-	}
-	var st unix.Stat_t // without /proc
-	if fd, err = open(at, name, flags); err == nil && (unix.Fstat(path, &st) != nil || !sameFile(fd, &st)) {
-		unix.Close(fd)
-		err = errChanged
-	}
-	return fd, err
-}
-
-func open(at int, name string, flags int) (int, error) {
-	for {
-		fd, err := unix.Openat(at, name, flags|unix.O_CLOEXEC, 0o600)
-		if err != unix.EINTR {
-			return fd, err
-		}
-	}
+	return regular.SyncDir(int(dir.Fd()))
 }
 
 // Masked returns the mode that the umask leaves of one, for [Replace].

@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"cuda-runpath/pkg/loader"
-	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/scripts"
 )
 
@@ -152,7 +152,7 @@ func source(l *loader.Loader, file string) string {
 	if err != nil {
 		return ""
 	}
-	text, _ := plainfile.Read(host, maxSource)
+	text, _ := regular.Read(host, maxSource)
 	return string(text)
 }
 

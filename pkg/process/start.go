@@ -12,7 +12,7 @@ import (
 
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/loader"
-	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/scripts"
 )
 
@@ -127,7 +127,7 @@ const maxScript = 64 << 10
 
 // head returns the beginning of a file; nil where it cannot be read.
 func head(file string) []byte {
-	f, _, err := plainfile.Open(file)
+	f, _, err := regular.Open(file)
 	if err != nil {
 		return nil
 	}

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/tree"
 )
@@ -43,7 +43,7 @@ func ReadSource(f *tree.File) (text string, lang Language, is bool, err error) {
 // worth returns what is in a file, "" where that is not worth a look.
 func worth(f *tree.File, look func([]byte) bool) (string, error) {
 	text, err := f.Whole(MaxSize)
-	if errors.Is(err, tree.ErrTooLarge) || errors.Is(err, plainfile.ErrNotRegular) || err == nil && !look(text) {
+	if errors.Is(err, tree.ErrTooLarge) || errors.Is(err, regular.ErrNotRegular) || err == nil && !look(text) {
 		return "", nil
 	}
 	return string(text), err

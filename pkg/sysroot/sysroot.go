@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/realpath"
+	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/tree"
 )
 
@@ -138,7 +138,7 @@ func (r Root) Open(name string) (*os.File, error) {
 		return nil, r.inside("open", name, err)
 	}
 	defer dir.Close()
-	f, _, err := plainfile.OpenIn(dir, path.Base(at))
+	f, _, err := regular.OpenIn(dir, path.Base(at))
 	return f, r.inside("open", name, err)
 }
 
@@ -172,7 +172,7 @@ func (r Root) ReadFile(name string, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return plainfile.ReadAll(f, name, limit)
+	return regular.ReadAll(f, name, limit)
 }
 
 // Stat describes what name leads to.
@@ -227,7 +227,7 @@ func (r Root) Getxattr(at, name string, b []byte) (int, error) {
 		return 0, err
 	}
 	defer f.Close()
-	return unix.Getxattr(plainfile.ProcPath(int(f.Fd())), name, b) // fgetxattr(2) refuses O_PATH
+	return unix.Getxattr(regular.ProcPath(int(f.Fd())), name, b) // fgetxattr(2) refuses O_PATH
 }
 
 // ReadDir lists a directory, sorted by name.

@@ -8,9 +8,9 @@ import (
 	"os"
 	"strings"
 
-	"golang.org/x/sys/unix"
+	"cuda-runpath/pkg/regular"
 
-	"cuda-runpath/pkg/plainfile"
+	"golang.org/x/sys/unix"
 )
 
 // OtherLinks returns how many other hard links lead to the file.
@@ -65,7 +65,7 @@ func (f *File) writeCopy(also []Target, fill func(*output) error) error {
 		return fmt.Errorf("opening the directory: %w", err)
 	}
 	defer unix.Close(at)
-	out, err := plainfile.NewNameless(at, base)
+	out, err := regular.NewNameless(at, base)
 	if err != nil {
 		return fmt.Errorf("making a copy beside it: %w", err)
 	}
@@ -88,7 +88,7 @@ func (f *File) writeCopy(also []Target, fill func(*output) error) error {
 			err = errors.Join(err, fmt.Errorf("making %s a link to the edited copy: %w", other.Path, failed))
 		}
 	}
-	if failed := plainfile.SyncDir(at); failed != nil {
+	if failed := regular.SyncDir(at); failed != nil {
 		err = errors.Join(err, fmt.Errorf("writing the directory to the disk: %w", failed))
 	}
 	return err
@@ -116,7 +116,7 @@ func (f *File) relink(at int, name string, other Target) error {
 	}
 	temp := ""
 	for try := 1; ; try++ { // 0 is for a copy; a link that a killed edit has left may lead to a file that is locked now
-		temp = plainfile.TempName(try, base)
+		temp = regular.TempName(try, base)
 		if err = unix.Linkat(at, name, in.fd, temp, 0); try == 100 || !errors.Is(err, unix.EEXIST) {
 			break
 		}
@@ -145,12 +145,12 @@ func (f *File) fillCopy(out *os.File, fill func(*output) error) error {
 	if err := ignoringEINTR(func() error { return unix.Fchmod(fd, f.stat.Mode&0o7777) }); err != nil {
 		return fmt.Errorf("giving the copy the file's mode: %w", err)
 	}
-	if err := plainfile.SameAttributes(f.fd, fd); err != nil && !errors.Is(err, plainfile.ErrLabel) {
+	if err := regular.SameAttributes(f.fd, fd); err != nil && !errors.Is(err, regular.ErrLabel) {
 		return fmt.Errorf("giving the copy what the file has: %w", err)
 	}
 	now := unix.Timespec{Nsec: unix.UTIME_OMIT}
 	// without /proc
-	if err := unix.UtimesNanoAt(unix.AT_FDCWD, plainfile.ProcPath(fd), []unix.Timespec{f.stat.Atim, now}, 0); err != nil &&
+	if err := unix.UtimesNanoAt(unix.AT_FDCWD, regular.ProcPath(fd), []unix.Timespec{f.stat.Atim, now}, 0); err != nil &&
 		err != unix.ENOENT {
 		return fmt.Errorf("giving the copy the file's access time: %w", err)
 	}

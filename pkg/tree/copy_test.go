@@ -10,19 +10,19 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
+	"cuda-runpath/pkg/regular"
 
-	"cuda-runpath/pkg/plainfile"
+	"golang.org/x/sys/unix"
 )
 
 // A copy that an edit which was killed has left is removed and said by who edits, and visited
 // as a file by nobody. One that is being edited, and a package's own file, stay.
 func TestLeftoverCopies(t *testing.T) {
 	dir := t.TempDir()
-	dead, alive := filepath.Join(dir, plainfile.TempName(0, "a.so")), filepath.Join(dir, plainfile.TempName(7, "b.so"))
+	dead, alive := filepath.Join(dir, regular.TempName(0, "a.so")), filepath.Join(dir, regular.TempName(7, "b.so"))
 	own := []string{".runpath-copy.1.2.a.so", "a.so"}
 	for _, like := range []string{"", "a.so", "0.a.so", "0.0.a.so", "1.2.a.so", "0.01234567.a.so", "x.01234567.a.so"} {
-		own = append(own, plainfile.Temporary+like)
+		own = append(own, regular.Temporary+like)
 	}
 	slices.Sort(own)
 	for _, name := range own {
@@ -136,11 +136,11 @@ func TestTheNameOfACopy(t *testing.T) {
 	if err := errors.Join(err1, err2); err != nil || !os.SameFile(one, other) {
 		t.Errorf("the links are parted, %v", err)
 	}
-	if err := os.Mkdir(filepath.Join(dir, plainfile.TempName(0, "a.so")), 0o700); err != nil {
+	if err := os.Mkdir(filepath.Join(dir, regular.TempName(0, "a.so")), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	err := copies()
-	if err == nil || !strings.HasPrefix(err.Error(), "giving the copy a name: "+plainfile.TempName(0, "a.so")+" is in the way") {
+	if err == nil || !strings.HasPrefix(err.Error(), "giving the copy a name: "+regular.TempName(0, "a.so")+" is in the way") {
 		t.Error(err)
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"cuda-runpath/pkg/regular"
 
-	"cuda-runpath/pkg/plainfile"
+	"golang.org/x/sys/unix"
 )
 
 // File is a regular file of a walk. It is open only while it is visited.
@@ -89,7 +89,7 @@ func open(d *dir, name, path string, follow bool, na *noatime, buf []byte) *File
 	// O_NONBLOCK: should the name by now be a FIFO, do not wait for its writer.
 	flags, openat := unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, openat
 	if follow || d == here { // whatever it leads to
-		openat = plainfile.OpenAt
+		openat = regular.OpenAt
 	}
 	if follow {
 		flags &^= unix.O_NOFOLLOW
@@ -109,7 +109,7 @@ func open(d *dir, name, path string, follow bool, na *noatime, buf []byte) *File
 	}
 	n, err := f.pread(buf, 0)
 	if err == unix.EBADF { // only its place is open
-		err = plainfile.ErrNotRegular
+		err = regular.ErrNotRegular
 	}
 	if f.head = buf[:n]; err != nil {
 		f.fail(err)
@@ -129,7 +129,7 @@ func (c *contents) look() error {
 		return err
 	}
 	if c.stat.Mode&unix.S_IFMT != unix.S_IFREG {
-		return plainfile.ErrNotRegular
+		return regular.ErrNotRegular
 	}
 	if time.Since(time.Unix(c.stat.Ctim.Unix())) < tick {
 		c.racy = true

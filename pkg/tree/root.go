@@ -7,9 +7,9 @@ import (
 	"strings"
 	"sync"
 
-	"golang.org/x/sys/unix"
+	"cuda-runpath/pkg/regular"
 
-	"cuda-runpath/pkg/plainfile"
+	"golang.org/x/sys/unix"
 )
 
 // A Root is an argument of a walk: a directory, or a file and the directory that it is in.
@@ -154,7 +154,7 @@ func (r *Root) ask(fd int, path string) error {
 // Real returns the absolute path, free of symbolic links, of what is open at a descriptor. Where there is no /proc, it
 // is what path leads to by now.
 func Real(fd int, path string) (string, error) {
-	if real, err := os.Readlink(plainfile.ProcPath(fd)); err == nil {
+	if real, err := os.Readlink(regular.ProcPath(fd)); err == nil {
 		return real, nil
 	}
 	real, err := filepath.EvalSymlinks(path)

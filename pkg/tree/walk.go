@@ -12,9 +12,9 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"golang.org/x/sys/unix"
+	"cuda-runpath/pkg/regular"
 
-	"cuda-runpath/pkg/plainfile"
+	"golang.org/x/sys/unix"
 )
 
 // Options says how to walk.
@@ -640,7 +640,7 @@ func (t *dirTask) run(buf *buffers) {
 	for _, e := range entries {
 		switch e.kind {
 		case unix.DT_REG:
-			if plainfile.IsTemporary(e.name) {
+			if regular.IsTemporary(e.name) {
 				t.w.clean(d, e.name, prefix+e.name)
 				continue
 			}
@@ -681,7 +681,7 @@ func (w *walker) clean(d *dir, name, path string) {
 	if w.leftover == nil {
 		return
 	}
-	if removed, err := plainfile.RemoveLeft(d.fd, name); removed || err != nil {
+	if removed, err := regular.RemoveLeft(d.fd, name); removed || err != nil {
 		w.leftover(path, err)
 	}
 }

@@ -27,6 +27,7 @@ import (
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/scripts"
 	"cuda-runpath/pkg/tree"
 )
@@ -331,7 +332,7 @@ func (o *auditOutput) read() error {
 		return nil
 	}
 	const most = 64 << 20
-	text, err := plainfile.Read(o.baseline, most)
+	text, err := regular.Read(o.baseline, most)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("--baseline: %w: --update-baseline makes it", err)
 	}

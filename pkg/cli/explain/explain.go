@@ -24,8 +24,8 @@ import (
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/loader"
-	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/process"
+	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/scripts"
@@ -277,7 +277,7 @@ func hint(l *loader.Loader, arg string, err error) string {
 	if !errors.Is(err, elfimage.ErrNotELF) {
 		return ""
 	}
-	f, _, err := plainfile.Open(arg)
+	f, _, err := regular.Open(arg)
 	if err != nil {
 		return ""
 	}

@@ -17,6 +17,7 @@ import (
 	"cuda-runpath/pkg/cli/walk"
 	"cuda-runpath/pkg/manifest"
 	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/tree"
 )
 
@@ -104,7 +105,7 @@ const mostGraph = 256 << 20
 
 // isManifest reports whether an argument is a manifest.
 func isManifest(path string) bool {
-	f, _, err := plainfile.Open(path)
+	f, _, err := regular.Open(path)
 	if err != nil {
 		return false
 	}
@@ -132,7 +133,7 @@ func (r *call) read(args []string, tell func(*manifest.File)) (packages []*manif
 		}
 		saved := audit.Saved(r.String("root"))
 		if at := r.String("closure"); at != "" {
-			text, err := plainfile.Read(at, mostGraph)
+			text, err := regular.Read(at, mostGraph)
 			if err != nil {
 				return nil, sum, fmt.Errorf("--closure: %w", err)
 			}
@@ -164,7 +165,7 @@ func (r *call) read(args []string, tell func(*manifest.File)) (packages []*manif
 		have[p.Path] = true
 	}
 	for _, at := range documents {
-		f, _, err := plainfile.Open(at)
+		f, _, err := regular.Open(at)
 		if err != nil {
 			return nil, sum, err
 		}

@@ -21,7 +21,7 @@ import (
 	"cuda-runpath/pkg/elfedit"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/patchelf"
-	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/store"
 	"cuda-runpath/pkg/tree"
 )
@@ -226,8 +226,8 @@ func explain(w io.Writer, path string, edit *elfedit.Edit) {
 // them. A file in another byte order then has another machine.
 func MachineOf(order binary.ByteOrder) patchelf.Machine {
 	return func(path string) (uint16, bool, error) {
-		f, _, err := plainfile.Open(path)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, plainfile.ErrNotRegular) {
+		f, _, err := regular.Open(path)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, regular.ErrNotRegular) {
 			return 0, false, nil
 		}
 		if err != nil {

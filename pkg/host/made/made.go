@@ -22,7 +22,7 @@ import (
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/host/nixconf"
 	"cuda-runpath/pkg/host/opened"
-	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/regular"
 )
 
 // A File is a file, or a symbolic link, that is to be in a system.
@@ -326,7 +326,7 @@ func (f *File) put(in *os.Root) (changed bool, err error) {
 		if target, err := in.Readlink(base); err == nil && target == f.Link {
 			return false, nil
 		}
-		fresh := plainfile.Temporary + opened.Random()
+		fresh := regular.Temporary + opened.Random()
 		if err := in.Symlink(f.Link, fresh); err != nil {
 			return false, err
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/sysroot"
 )
 
@@ -214,9 +215,9 @@ func withoutOurs(file, text string) (string, error) {
 
 // at reads a file of an open directory, which may not be there.
 func at(root sysroot.Root, dir *os.File, name string) (text string, p *Planned, err error) {
-	b, read, err := plainfile.ReadIn(dir, filepath.Base(name), maxSize)
+	b, read, err := regular.ReadIn(dir, filepath.Base(name), maxSize)
 	switch {
-	case errors.Is(err, plainfile.ErrLink):
+	case errors.Is(err, regular.ErrLink):
 		target, _ := root.Readlink(name)
 		return "", nil, fmt.Errorf("%s is a link to %s: add these lines to what generates it", name, target)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):

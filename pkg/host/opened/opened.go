@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/sysroot"
 	"cuda-runpath/pkg/tree"
 )
@@ -207,10 +208,10 @@ func WriteFile(dir *os.Root, name string, mode fs.FileMode, b []byte) error {
 	return withFile(dir, func(f *os.File) error { return plainfile.Replace(f, name, mode, b) })
 }
 
-// ReadFile returns the contents of a regular file in an open directory, which is no link: see [plainfile.ReadIn].
+// ReadFile returns the contents of a regular file in an open directory, which is no link: see [regular.ReadIn].
 func ReadFile(dir *os.Root, name string, limit int64) (b []byte, read fs.FileInfo, err error) {
 	err = withFile(dir, func(f *os.File) error {
-		b, read, err = plainfile.ReadIn(f, name, limit)
+		b, read, err = regular.ReadIn(f, name, limit)
 		return err
 	})
 	return b, read, err

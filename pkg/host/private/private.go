@@ -22,7 +22,7 @@ import (
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/host/offer"
 	"cuda-runpath/pkg/host/opened"
-	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/sysroot"
 )
 
@@ -223,7 +223,7 @@ func (c *Cache) Prepare(h *host.Host, m host.Machine, dirs []string, choice host
 
 // load returns the state of a file if it is still true.
 func (c *Cache) load(h *host.Host, dir, name string) *state {
-	b, err := plainfile.Read(filepath.Join(dir, name), maxState)
+	b, err := regular.Read(filepath.Join(dir, name), maxState)
 	if err != nil {
 		return nil
 	}
@@ -350,7 +350,7 @@ func identity(dir, name string) string {
 
 // whole reports whether a directory's files are those of which it was made.
 func (c *Cache) whole(dir string) bool {
-	b, err := plainfile.Read(dir+manifest, maxState)
+	b, err := regular.Read(dir+manifest, maxState)
 	ids := map[string]string{}
 	if err != nil || json.Unmarshal(b, &ids) != nil || len(ids) == 0 {
 		return false
@@ -397,7 +397,7 @@ func (c *Cache) removeUnused(used []Dir) {
 		}
 		age := time.Since(info.ModTime())
 		unused := age > keepUnused && info.ModTime().Add(touchAfter).Before(booted())
-		unfinished := strings.HasPrefix(e.Name(), offer.Fresh) || strings.HasPrefix(e.Name(), plainfile.Temporary)
+		unfinished := strings.HasPrefix(e.Name(), offer.Fresh) || strings.HasPrefix(e.Name(), regular.Temporary)
 		if unfinished && age > time.Hour || e.IsDir() && len(e.Name()) == 32 && unused {
 			os.RemoveAll(at)
 			os.Remove(at + manifest)

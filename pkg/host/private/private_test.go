@@ -12,13 +12,14 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/host/opened"
 	"cuda-runpath/pkg/loader/tinyelf"
-	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/sysroot"
-	"golang.org/x/sys/unix"
 )
 
 // withDriver returns a host with a driver of two libraries, one of which loads the other.
@@ -285,7 +286,7 @@ func TestUnusedDirectoriesAreRemoved(t *testing.T) {
 	ages := map[string]time.Duration{
 		name: 40 * 24 * time.Hour, "1" + name[1:]: 40 * 24 * time.Hour, "2" + name[1:]: 20 * 24 * time.Hour,
 		"3" + name[1:]: 34 * 24 * time.Hour, "4" + name[1:]: 35*24*time.Hour + 12*time.Hour, // may be in use: the machine has run since
-		".new-1": 2 * time.Hour, plainfile.Temporary + "1": 2 * time.Hour, plainfile.Temporary + "2": time.Minute, ".new-2": time.Minute, "stage": 40 * 24 * time.Hour, "mine": 40 * 24 * time.Hour,
+		".new-1": 2 * time.Hour, regular.Temporary + "1": 2 * time.Hour, regular.Temporary + "2": time.Minute, ".new-2": time.Minute, "stage": 40 * 24 * time.Hour, "mine": 40 * 24 * time.Hour,
 	}
 	for name, age := range ages {
 		at, then := filepath.Join(c.Dir, name), time.Now().Add(-age)
@@ -306,7 +307,7 @@ func TestUnusedDirectoriesAreRemoved(t *testing.T) {
 	c.removeUnused([]Dir{{Path: filepath.Join(c.Dir, name)}})
 	for old := range ages {
 		_, err := os.Lstat(filepath.Join(c.Dir, old))
-		if gone := err != nil; gone != (old == ".new-1" || old == plainfile.Temporary+"1" || old == "1"+name[1:]) {
+		if gone := err != nil; gone != (old == ".new-1" || old == regular.Temporary+"1" || old == "1"+name[1:]) {
 			t.Errorf("%s: gone: %v", old, gone)
 		}
 	}

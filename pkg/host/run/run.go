@@ -29,7 +29,7 @@ import (
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/host/opened"
 	"cuda-runpath/pkg/host/private"
-	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/remedy"
 )
 
@@ -155,7 +155,7 @@ func execute(file string, args, env []string) error {
 
 // isText reports whether a file begins without a NUL, by which shells too tell scripts from other files.
 func isText(file string) bool {
-	f, _, err := plainfile.Open(file)
+	f, _, err := regular.Open(file)
 	if err != nil {
 		return false
 	}
@@ -196,7 +196,7 @@ func (r *Run) searched(file string) []string {
 		return []string{r.Offers[0].Path}
 	}
 	var dirs, all []string
-	f, info, err := plainfile.Open(file)
+	f, info, err := regular.Open(file)
 	var im *elfimage.Image
 	if err == nil {
 		defer f.Close()
@@ -312,7 +312,7 @@ func (r *Run) withVulkan(env []string, dir string) []string {
 					Library string `json:"library_path"`
 				}
 			}
-			b, err := plainfile.Read(at, 64<<10)
+			b, err := regular.Read(at, 64<<10)
 			if err == nil && json.Unmarshal(b, &manifest) == nil && driver.Provides(filepath.Base(manifest.ICD.Library)) {
 				twice = true
 			} else if !slices.Contains(ours, at) {

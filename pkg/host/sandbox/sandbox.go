@@ -22,7 +22,7 @@ import (
 	"cuda-runpath/pkg/host/offer"
 	"cuda-runpath/pkg/host/opened"
 	"cuda-runpath/pkg/host/private"
-	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/sysroot"
 )
@@ -79,7 +79,7 @@ func ReadDerivation(drv, chroot string) ([]byte, error) {
 		tries = append(tries, path.Join(path.Dir(dir), path.Base(drv)))
 	}
 	for _, name := range tries {
-		b, err := plainfile.Read(name, 64<<20)
+		b, err := regular.Read(name, 64<<20)
 		if err == nil || !errors.Is(err, fs.ErrNotExist) {
 			return b, err
 		}

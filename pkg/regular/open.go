@@ -1,4 +1,4 @@
-package plainfile
+package regular
 
 import (
 	"bytes"
@@ -16,12 +16,21 @@ import (
 // ErrNotRegular is the error for a name that leads to a directory, a device, a FIFO or a socket.
 var ErrNotRegular = errors.New("not a regular file")
 
+// ErrLink is the error for a name that is a symbolic link.
+var ErrLink = errors.New("is a symbolic link")
+
+// ErrChanged is the error where a name does not lead any more to what was looked at.
+var ErrChanged = errors.New("was changed or exchanged by another process meanwhile; nothing was written")
+
+// descriptors is where the kernel shows this process's own descriptors as links.
+const descriptors = "/proc/self/fd"
+
 // OpenAt opens a file for reading, from the directory at, as openat(2) does; O_CLOEXEC is implied. Opening
 // a device may do something: a tape is rewound, a watchdog begins to watch, and a FIFO's writer goes on. So
 // what is no regular file is not opened: its descriptor is good for fstat(2) alone (O_PATH), by which
 // the caller refuses it.
 func OpenAt(at int, name string, flags int) (fd int, err error) {
-	path, err := open(at, name, unix.O_PATH|flags&unix.O_NOFOLLOW)
+	path, err := Descriptor(at, name, unix.O_PATH|flags&unix.O_NOFOLLOW)
 	if err != nil {
 		return -1, err
 	}
@@ -29,7 +38,7 @@ func OpenAt(at int, name string, flags int) (fd int, err error) {
 	err = unix.Fstat(path, &st)
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
-		fd, err = reopen(path, at, name, unix.O_RDONLY|unix.O_NOCTTY|unix.O_NONBLOCK|flags)
+		fd, err = Reopen(path, at, name, unix.O_RDONLY|unix.O_NOCTTY|unix.O_NONBLOCK|flags)
 	case unix.S_IFLNK:
 		err = unix.ELOOP
 	default:
@@ -110,4 +119,54 @@ func ReadAll(f *os.File, name string, limit int64) ([]byte, error) {
 		err = &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("is larger than %d bytes", limit)}
 	}
 	return b.Bytes(), err
+}
+
+// SyncDir writes a directory's names through to the disk, where it may be listed.
+func SyncDir(at int) error {
+	fd, err := Descriptor(at, ".", unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return nil //nolint:nilerr // the names are right, and will be written at the kernel's leisure
+	}
+	defer unix.Close(fd)
+	return Sync(fd)
+}
+
+// Sync writes a file through to the disk.
+func Sync(fd int) error {
+	if err := unix.Fsync(fd); err != nil && err != unix.EINVAL { // a file system that cannot
+		return err
+	}
+	return nil
+}
+
+// IsFile reports whether a descriptor is of the file that st describes.
+func IsFile(fd int, st *unix.Stat_t) bool {
+	var now unix.Stat_t
+	return unix.Fstat(fd, &now) == nil && now.Dev == st.Dev && now.Ino == st.Ino &&
+		now.Mode&unix.S_IFMT == st.Mode&unix.S_IFMT
+}
+
+// Reopen opens the file that is open at path (O_PATH), and was called name in the directory at:
+// that very one, whoever has exchanged its name.
+func Reopen(path, at int, name string, flags int) (fd int, err error) {
+	fd, err = Descriptor(unix.AT_FDCWD, ProcPath(path), flags&^unix.O_NOFOLLOW)
+	if !errors.Is(err, unix.ENOENT) || unix.Access(descriptors, unix.X_OK) == nil {
+		return fd, err
+	}
+	var st unix.Stat_t // without /proc
+	if fd, err = Descriptor(at, name, flags); err == nil && (unix.Fstat(path, &st) != nil || !IsFile(fd, &st)) {
+		unix.Close(fd)
+		err = ErrChanged
+	}
+	return fd, err
+}
+
+// Descriptor is openat(2), whatever signals come; O_CLOEXEC is implied. See [OpenAt] for what may be a device.
+func Descriptor(at int, name string, flags int) (int, error) {
+	for {
+		fd, err := unix.Openat(at, name, flags|unix.O_CLOEXEC, 0o600)
+		if err != unix.EINTR {
+			return fd, err
+		}
+	}
 }
