@@ -327,7 +327,8 @@ func (l shape) build(t testing.TB) []byte {
 type memFile struct {
 	b      []byte
 	writes int
-	fail   int // the write that fails, from 1; 0: none
+	calls  []span // what was written
+	fail   int    // the write that fails, from 1; 0: none
 	short  bool
 }
 
@@ -344,6 +345,7 @@ func (m *memFile) ReadAt(p []byte, off int64) (int, error) {
 
 func (m *memFile) WriteAt(p []byte, off int64) (int, error) {
 	m.writes++
+	m.calls = append(m.calls, span{uint64(off), uint64(len(p))})
 	if m.writes == m.fail {
 		if m.short {
 			p = p[:max(len(p)-1, 0)]

@@ -97,7 +97,8 @@
 //	10 the segment's header, without the flag and the room of the record
 //
 // Each of 2, 3, 5, 6 is one write in one page (a program header table that crosses a page, as one
-// of more than 72 headers does, can be torn by a kill). For 3, where the segment grows over
+// of more than 72 headers does, can be torn by a kill). From 2 on, those that follow each other in
+// one page are one: in a small file 8 and what comes before it, for example. For 3, where the segment grows over
 // padding, its last section is as large for the time: of a type that no tool reads entry by entry.
 // A strip before 3 drops the padding, and no harm is done. Where the segment is new, section
 // headers for the time are those of before and one more, over all of it. They begin what is

@@ -96,8 +96,12 @@ func (e *Edit) Apply(w Writer) error {
 			return err
 		}
 	}
-	for i, wr := range e.writes {
-		err := e.perform(w, wr)
+	for i, n := 0, 0; i < len(e.writes); i += n {
+		var wr write
+		var err error
+		if wr, n, err = e.inPage(i); err == nil {
+			err = e.perform(w, wr)
+		}
 		if err == nil {
 			continue
 		}
@@ -107,6 +111,27 @@ func (e *Edit) Apply(w Writer) error {
 		return err
 	}
 	return nil
+}
+
+// inPage returns as one write that with an index and those after it that change the same page, and how many they are:
+// the page then has all of them or none. What stands between them is written as it is by then. One that can be taken
+// back stays by itself.
+func (e *Edit) inPage(first int) (write, int, error) {
+	one := e.writes[first]
+	off, end, n := one.off, one.off+one.len(), 1
+	for _, w := range e.writes[first+1:] {
+		from, to := min(off, w.off), max(end, w.off+w.len())
+		if first < e.prepared || one.data == nil || w.data == nil || !samePage(from, to-from) {
+			break
+		}
+		off, end, n = from, to, n+1
+	}
+	if n == 1 {
+		return one, 1, nil
+	}
+	one = write{off: off, data: e.im.Alloc(end - off)}
+	_, err := (overlay{e, first + n}).ReadAt(one.data, int64(off))
+	return one, n, err
 }
 
 func (e *Edit) perform(w Writer, wr write) error {

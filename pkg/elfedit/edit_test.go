@@ -299,12 +299,12 @@ func TestFailedWriteIsTakenBack(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				prepared, total := e.prepared, len(slices.DeleteFunc(slices.Clone(e.writes), func(w write) bool { return w.cut }))
-				if fail > total {
-					break
-				}
+				prepared := e.prepared
 				if err := e.Apply(f); err == nil {
-					t.Fatalf("%s/%d: write %d failed and Apply did not", name, i, fail)
+					if f.writes >= fail || fail <= prepared {
+						t.Fatalf("%s/%d: write %d failed and Apply did not", name, i, fail)
+					}
+					break
 				}
 				if fail <= prepared && !bytes.Equal(f.b, old) {
 					t.Errorf("%s/%d: write %d failed and the file is not as it was", name, i, fail)
@@ -1133,5 +1133,38 @@ func TestSymbolOutsideItsSectionStays(t *testing.T) {
 		if _, is := after.Symbol(s); is != was && !test.moves || is != was+by && test.moves {
 			t.Errorf("a symbol %s: %#x became %#x, and the section moved by %#x", name, was, is, by)
 		}
+	}
+}
+
+// Writes that follow each other in one page of the file are one, but for those that can be taken back: no kill comes between
+// them, and each costs a system call.
+func TestWritesInOnePageAreOne(t *testing.T) {
+	joined := 0
+	for name, l := range shapes {
+		for _, list := range lists {
+			old := l.build(t)
+			e := planned(t, old, setPath(elf.DT_RUNPATH, list))
+			want := statesOf(t, e)[len(e.writes)]
+			f := &memFile{b: bytes.Clone(old)}
+			if err := e.Apply(f); err != nil {
+				t.Fatal(name, err)
+			}
+			if !bytes.Equal(f.b, want) {
+				t.Errorf("%s: what is written is not what was planned", name)
+			}
+			steps := slices.DeleteFunc(slices.Clone(e.writes), func(w write) bool { return w.cut })
+			if joined += len(steps) - f.writes; f.writes < e.prepared {
+				t.Errorf("%s: %d writes, fewer than the %d that can be taken back", name, f.writes, e.prepared)
+			}
+			for i := e.prepared + 1; i < len(f.calls); i++ {
+				a, b := f.calls[i-1], f.calls[i]
+				if from := min(a.off, b.off); samePage(from, max(a.end(), b.end())-from) {
+					t.Errorf("%s, %d bytes: two writes, %v and %v, in one page", name, len(list), a, b)
+				}
+			}
+		}
+	}
+	if joined < 20 {
+		t.Errorf("%d writes are part of another", joined)
 	}
 }
