@@ -2,6 +2,7 @@ package explain
 
 import (
 	"debug/elf"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,7 +10,6 @@ import (
 	"testing"
 
 	"cuda-runpath/pkg/driver"
-	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/loader/tinyelf"
@@ -301,17 +301,26 @@ func TestBesideAFile(t *testing.T) {
 	s := loadFrom(t, "/v/site/a/l.so", map[string]tinyelf.Object{"/v/site/a/l.so": lib("l.so"), "/v/site/nvidia/cublas/lib/libcublas.so": lib("libcublas.so"),
 		"/v/site/other/lib/libo.so": lib("libo.so"), "/v/site/a/libown.so": lib("libown.so"), "/named/libn.so": lib("libn.so"),
 		"/v/site/a/lib/libnear.so": lib("libnear.so"), "/v/site/0/lib/libnear.so": lib("libnear.so"), "/v/site/0/libown.so": lib("libown.so"),
-		"/v/site/open/libopen.so": lib("libopen.so"), "/v/site/theirs/lib/libtheirs.so": lib("libtheirs.so")})
+		"/v/site/open/libopen.so": lib("libopen.so"), "/v/site/theirs/lib/libtheirs.so": lib("libtheirs.so"),
+		"/v/site/sticky/libsticky.so": lib("libsticky.so"), "/v/site/sticky/lib/libmine.so": lib("libmine.so"),
+		"/far/libours.so": lib("libours.so"), "/away/libfar.so": lib("libfar.so")})
 	its := caseOf(s)
 	root := strings.TrimSuffix(its.Loader.Host("/"), "/")
 	its.Provider = Among(its.Loader, []string{root + "/named/x"})
-	if err := os.Chmod(root+"/v/site/open", 0o777); err != nil {
+	if err := errors.Join(os.Chmod(root+"/v/site/open", 0o777), os.Chmod(root+"/v/site/sticky", 0o777|os.ModeSticky)); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]string{"libcublas.so": "/v/site/nvidia/cublas/lib/libcublas.so", "libo.so": "/v/site/other/lib/libo.so",
-		"libown.so": "/v/site/a/libown.so", "libn.so": "/named/libn.so", "libnone.so": "", "libnear.so": "/v/site/a/lib/libnear.so", "libopen.so": ""}
-	if err := os.Chown(root+"/v/site/theirs", 12345, -1); err == nil { // who owns it can exchange what is below
-		want["libtheirs.so"] = ""
+		"libown.so": "/v/site/a/libown.so", "libn.so": "/named/libn.so", "libnone.so": "", "libnear.so": "/v/site/a/lib/libnear.so", "libopen.so": "",
+		// Into a sticky directory anybody puts files; what is there of one's own nobody exchanges.
+		"libsticky.so": "", "libmine.so": "/v/site/sticky/lib/libmine.so",
+		"libours.so": "/v/site/ours/libours.so", "libfar.so": "/v/site/ourstoo/libfar.so"}
+	if err := errors.Join(os.Symlink("../../far", root+"/v/site/ours"), os.Symlink("../../away", root+"/v/site/ourstoo")); err != nil {
+		t.Fatal(err)
+	}
+	// Who owns a directory can exchange what is below, who owns a link where it leads.
+	if err := errors.Join(os.Chown(root+"/v/site/theirs", 12345, -1), os.Lchown(root+"/v/site/ourstoo", 12345, -1)); err == nil {
+		want["libtheirs.so"], want["libfar.so"] = "", ""
 	}
 	for name, want := range want {
 		if got := its.provide(name, root+"/v/site/a/l.so", func(string) bool { return true }); got != want {
@@ -331,10 +340,11 @@ func TestVerdictsBehindLinks(t *testing.T) {
 		origin                  Origin
 		fix                     string
 	}{
-		"a stub behind a link":             {list: "/cuda/lib", at: "/cuda/stubs/" + cuda, link: "/cuda/lib", to: "stubs", origin: FromStub, fix: "stubReplace /p"},
-		"a compat package behind the link": {list: driver.Link, at: "/opt/compat/" + cuda, link: driver.Link, to: "/opt/compat", origin: FromCompat},
-		"the driver behind the link":       {list: driver.Link, at: "/opt/driver/" + cuda, link: driver.Link, to: "/opt/driver", origin: FromDriver},
-		"a stub by LD_LIBRARY_PATH":        {env: "/cuda/stubs", at: "/cuda/stubs/" + cuda, origin: FromStub, fix: "remove /cuda/stubs from LD_LIBRARY_PATH"},
+		"a stub behind a link":                              {list: "/cuda/lib", at: "/cuda/stubs/" + cuda, link: "/cuda/lib", to: "stubs", origin: FromStub, fix: "stubReplace /p"},
+		"a compat package behind the link":                  {list: driver.Link, at: "/opt/compat/" + cuda, link: driver.Link, to: "/opt/compat", origin: FromCompat},
+		"the driver behind the link":                        {list: driver.Link, at: "/opt/driver/" + cuda, link: driver.Link, to: "/opt/driver", origin: FromDriver},
+		"the driver's own file behind a directory of stubs": {list: "/cuda/stubs", at: driver.Link + "/" + cuda, link: "/cuda/stubs", to: driver.Link, origin: FromDriver},
+		"a stub by LD_LIBRARY_PATH":                         {env: "/cuda/stubs", at: "/cuda/stubs/" + cuda, origin: FromStub, fix: "remove /cuda/stubs from LD_LIBRARY_PATH"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
@@ -363,6 +373,26 @@ func TestVerdictsBehindLinks(t *testing.T) {
 				t.Errorf("%+v", all[0])
 			}
 		})
+	}
+}
+
+// nixpkgs' glibc brings a libgcc_s.so.1 beside its libc.so.6: that one is no ambiguity, two others are.
+func TestLibgccBesideLibc(t *testing.T) {
+	gcc := func(data string) tinyelf.Object {
+		return tinyelf.Object{Data: data}.With(elf.DT_SONAME, "libgcc_s.so.1")
+	}
+	for list, want := range map[string]int{"/glibc:/a": 0, "/a:/glibc": 0, "/glibc:/a:/b": 1, "/a:/b": 1} {
+		s := load(t, map[string]tinyelf.Object{"/p": program(list, elf.DT_RUNPATH, "libgcc_s.so.1"), "/glibc/libc.so.6": lib("libc.so.6"),
+			"/glibc/libgcc_s.so.1": gcc("glibc's"), "/a/libgcc_s.so.1": gcc("one"), "/b/libgcc_s.so.1": gcc("another")})
+		n := 0
+		for _, f := range caseOf(s).Conclusions() {
+			if f.ID == Ambiguous {
+				n++
+			}
+		}
+		if n != want {
+			t.Errorf("%s: %d", list, n)
+		}
 	}
 }
 
@@ -420,27 +450,6 @@ func TestGPUCodeThatIsAskedFor(t *testing.T) {
 	asked, _ := gpucode.ParseTargets("9.0")
 	if all := Code(f, asked, gpucode.Version{Major: 11, Minor: 8}); all[0].Answer != gpucode.ErrUnsupportedPTXVersion {
 		t.Errorf("PTX newer than the driver: %+v", all[0])
-	}
-}
-
-func TestNamesThatAreFollowed(t *testing.T) {
-	s := load(t, map[string]tinyelf.Object{"/p": program("", 0)})
-	for _, c := range []struct {
-		name, lit string
-		exact     bool
-		one, all  bool
-	}{
-		{"liba.so", driver.LibCUDA, true, true, true}, {"liba.so", "libother.so", true, false, true}, {"liba.so", "libother.so", false, false, false},
-		{driver.LibCUDA, "libnvidia-ml.so.1", true, false, true}, {"", "libother.so", true, true, true}, {"", "libother.so", false, false, false},
-	} {
-		o := &loader.Object{Name: c.name}
-		if c.name == "" {
-			o = s.Main
-		}
-		l := files.Literal{Name: c.lit, Exact: c.exact, Driver: driver.NeedsDriver(c.lit)}
-		if one, all := s.Likely(false)(o, l), s.Likely(true)(o, l); one != c.one || all != c.all {
-			t.Errorf("%+v: %v, %v", c, one, all)
-		}
 	}
 }
 

@@ -110,6 +110,34 @@ func TestEntryThatIsAFile(t *testing.T) {
 	}
 }
 
+// From 2.41 on glibc makes no stack executable for what is opened; a process that has such a stack opens it. What is there at the start
+// gets one.
+func TestOpenedForAnExecutableStack(t *testing.T) {
+	const refuses = "/a/libx.so: cannot enable executable stack as shared object requires (its PT_GNU_STACK has PF_X)"
+	for n, want := range map[string]string{"2.40": "", "2.41": refuses, "2.42": refuses} {
+		s := newStage(t)
+		s.o.Root, s.noReal = s.dir, true
+		plain := func(o tinyelf.Object) tinyelf.Object { o.Stack = elf.PF_R | elf.PF_W; return o }
+		ld := plain(lib("ld-linux-x86-64.so.2"))
+		ld.Data = "release version " + n
+		s.put("lib64/ld-linux-x86-64.so.2", ld)
+		x := lib("libx.so")
+		x.Stack = elf.PF_R | elf.PF_W | elf.PF_X
+		s.put("a/libx.so", x)
+		s.put("a/liby.so", plain(lib("liby.so").Needs("libx.so")))
+		at := tinyelf.Object{Interp: "/lib64/ld-linux-x86-64.so.2"}.With(elf.DT_RUNPATH, "/a")
+		s.put("p", plain(at))
+		s.put("q", plain(at.Needs("libx.so")))
+		if l := s.load("q"); l.Stops() != "" || l.Open("liby.so", l.Main, DlopenAsked, "").Why != "" {
+			t.Errorf("glibc %s, at the start: %q, %+v", n, l.Stops(), l.Failed)
+		}
+		l := s.load("p")
+		if got := l.Open("libx.so", l.Main, DlopenAsked, "").Why; got != want {
+			t.Errorf("glibc %s: %q, want %q", n, got, want)
+		}
+	}
+}
+
 // The kernel looks a relative interpreter up from the working directory.
 func TestRelativeInterpreter(t *testing.T) {
 	s := newStage(t)

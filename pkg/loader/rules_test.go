@@ -278,6 +278,32 @@ func TestGLibc(t *testing.T) {
 				}
 			}
 		}},
+		{"what is opened inherits no DT_RPATH of who opens it, but the program's", func(s *stage) {
+			s.put("a/liba.so.1", lib("liba.so.1").With(elf.DT_RPATH, "~/x"))
+			s.put("x/libplug.so", lib("libplug.so").Needs("libdep.so"))
+			s.put("x/libdep.so", lib("libdep.so"))
+			for list, want := range map[string]string{"~/a": "libdep.so, which ~/x/libplug.so needs, is not found", "~/a:~/x": ""} {
+				s.put("p", prog("liba.so.1").With(elf.DT_RPATH, list))
+				l := s.load("p")
+				if o := l.Open("libplug.so", l.Objects[1], DlopenAsked, ""); o.To.Path != s.path("~/x/libplug.so") || o.Why != s.path(want) {
+					s.Errorf("%s: %s %q, want %q", list, o.To.Path, o.Why, s.path(want))
+				}
+			}
+		}},
+		{"the driver, where none is installed, is taken to be there for what needs it, not where it is opened itself", func(s *stage) {
+			s.o.Root, s.noReal = s.dir, true
+			const at = "/a:/run/opengl-driver/lib"
+			s.put("a/libplug.so", lib("libplug.so").Needs("libcuda.so.1").With(elf.DT_RUNPATH, at))
+			s.put("p", prog().With(elf.DT_RUNPATH, at))
+			l := s.load("p")
+			if o := l.Open("libplug.so", l.Main, DlopenAsked, ""); o.Why != "" {
+				s.Error(o.Why)
+			}
+			l = s.load("p")
+			if o := l.Open("libcuda.so.1", l.Main, DlopenAsked, ""); o.Why != "libcuda.so.1, which /p needs, is not found" {
+				s.Errorf("%q", o.Why)
+			}
+		}},
 		{"DT_RUNPATH is not inherited", func(s *stage) {
 			s.put("a/liba.so.1", lib("liba.so.1").Needs("libb.so.1"))
 			s.put("b/libb.so.1", lib("libb.so.1"))
@@ -1086,6 +1112,17 @@ func TestMusl(t *testing.T) {
 			s.o.LibraryPath = "~/a"
 			if l := s.load("p"); len(l.Missing()) != 1 {
 				s.Errorf("%+v", l.Objects[1])
+			}
+		}},
+		{"a path has at most 511 bytes", func(s *stage) {
+			s.o.Root, s.noReal = s.dir, true
+			s.put("a/liba.so", lib("liba.so"))
+			for length, want := range map[int]Rule{511: ByRunPath, 512: NotFound} {
+				dir := strings.Repeat("/", length-len("a/liba.so")) + "a"
+				s.put("p", prog("liba.so").With(elf.DT_RUNPATH, dir))
+				if o := s.load("p").Objects[1]; o.Rule != want {
+					s.Errorf("%d bytes: %s", length, o.Rule)
+				}
 			}
 		}},
 		{"LD_LIBRARY_PATH comes before DT_RPATH too", func(s *stage) {

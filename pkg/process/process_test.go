@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/loader/tinyelf"
 )
@@ -321,5 +323,63 @@ func TestPython(t *testing.T) {
 	}
 	if !state.Opened[2].Global || state.Opened[0].Feature != site+"/a/__init__.py" {
 		t.Errorf("%+v", state.Opened)
+	}
+}
+
+// Of the alternatives in a note the first is opened that can be: one that is there and lacks a library is none.
+func TestAlternativesOfANote(t *testing.T) {
+	s := newStage(t)
+	s.put("/a/libold.so", lib("libold.so").Needs("libgone.so"))
+	s.put("/a/libnew.so", lib("libnew.so"))
+	s.put("/a/libnext.so", lib("libnext.so"))
+	p := prog().With(elf.DT_RUNPATH, "/a")
+	p.Dlopen = `[{"soname":["libnone.so","libold.so","libnew.so","libnext.so"]}]`
+	s.put("/p", p)
+	state := s.begin("/p", loader.Environment{})
+	state.OpenAll(nil, nil)
+	if got := state.in(); got != "/a/libnew.so" || len(state.Failed) != 2 {
+		t.Errorf("%s, %d failed", got, len(state.Failed))
+	}
+}
+
+func TestNamesThatAreFollowed(t *testing.T) {
+	stage := newStage(t)
+	stage.put("/p", prog())
+	s := stage.begin("/p", loader.Environment{})
+	for _, c := range []struct {
+		name, lit string
+		exact     bool
+		one, all  bool
+	}{
+		{"liba.so", driver.LibCUDA, true, true, true}, {"liba.so", "libother.so", true, false, true}, {"liba.so", "libother.so", false, false, false},
+		{driver.LibCUDA, "libnvidia-ml.so.1", true, false, true}, {"", "libother.so", true, true, true}, {"", "libother.so", false, false, false},
+	} {
+		o := &loader.Object{Name: c.name}
+		if c.name == "" {
+			o = s.Main
+		}
+		l := files.Literal{Name: c.lit, Exact: c.exact, Driver: driver.NeedsDriver(c.lit)}
+		if one, all := s.Likely(false)(o, l), s.Likely(true)(o, l); one != c.one || all != c.all {
+			t.Errorf("%+v: %v, %v", c, one, all)
+		}
+	}
+}
+
+// Of the names of an interpreter that says most which says the version: by "python" alone, modules for another one would count.
+func TestPlaceHasTheInterpreterWithAVersion(t *testing.T) {
+	s := newStage(t)
+	for _, name := range []string{"python", "python3", "python3.12"} {
+		s.put("/env/bin/"+name, prog())
+	}
+	for _, version := range []string{"311", "312"} {
+		s.put("/env/lib/python3."+version[1:]+"/site-packages/m.cpython-"+version+"-x86_64-linux-gnu.so", lib("PyInit_m"))
+	}
+	l, err := loader.New(loader.Options{Root: s.dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := PlaceOf(t.Context(), l, "/env")
+	if err != nil || p.Python == nil || p.Python.Version != "python3.12" || len(p.Python.Sites) != 1 {
+		t.Errorf("%v: %+v", err, p.Python)
 	}
 }
