@@ -86,3 +86,19 @@ func TestBaselineAndAFileThatFails(t *testing.T) {
 		}
 	}
 }
+
+// Of the files of a name that one counts which is nearest, and of two that are as near the first by its path, whatever was examined first.
+func TestNearestProvider(t *testing.T) {
+	fits := func(file string) bool { return file != "/a/b/unfit/l.so" }
+	for _, files := range [][]string{{"/a/x/l.so", "/a/b/d/l.so", "/a/b/c/l.so", "/a/b/unfit/l.so"}, {"/a/b/unfit/l.so", "/a/b/c/l.so", "/a/b/d/l.so", "/a/x/l.so"}} {
+		k := &knowledge{provides: map[string][]string{"l.so": files}}
+		for near, want := range map[string]string{"/a/b/p": "/a/b/c/l.so", "/a/b/d/p": "/a/b/d/l.so", "/a/x/p": "/a/x/l.so", "/a/b/unfit/p": "/a/b/c/l.so"} {
+			if got := k.provider("l.so", near, fits); got != want {
+				t.Errorf("near %s: %s, want %s", near, got, want)
+			}
+		}
+		if got := k.provider("l.so", "/a/b/p", func(string) bool { return false }); got != "" {
+			t.Errorf("%s does not fit", got)
+		}
+	}
+}

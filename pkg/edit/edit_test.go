@@ -367,6 +367,8 @@ func TestKeepRPath(t *testing.T) {
 	put(t, map[string][]byte{
 		dir + "/p.so": tinyelf.Object{}.Needs("liba.so", "libopens.so").With(elf.DT_RPATH, dir).Bytes(), dir + "/liba.so": with(tinyelf.Object{}, "liba.so", "libb.so", "libnone.so"),
 		dir + "/libb.so": with(tinyelf.Object{}, "libb.so"), dir + "/libopens.so": with(tinyelf.Object{Data: "\x00libnamed.so\x00"}, "libopens.so"),
+		dir + "/r.so": tinyelf.Object{}.Needs("libd.so").With(elf.DT_RPATH, dir+":"+dir+"/e").Bytes(), dir + "/libd.so": with(tinyelf.Object{}, "libd.so", "libe.so"),
+		dir + "/e/libe.so":   with(tinyelf.Object{}, "libe.so"),
 		dir + "/libnamed.so": with(tinyelf.Object{}, "libnamed.so"), dir + "/q.so": tinyelf.Object{}.Needs("libb.so").With(elf.DT_RPATH, dir).Bytes(),
 	})
 	move := func(file string, from elf.DynTag) Move {
@@ -387,6 +389,8 @@ func TestKeepRPath(t *testing.T) {
 			[]string{"liba.so", "libopens.so", "p.so"}, 2},
 		{[]Move{move("q.so", elf.DT_RPATH), move("libb.so", elf.DT_NULL)}, nil, 0}, // which finds it by itself
 		{[]Move{move("p.so", elf.DT_RUNPATH)}, nil, 0},
+		// The entry itself goes: no DT_RPATH brings it back.
+		{[]Move{{dir + "/r.so", State{elf.DT_RPATH, runpath.List{dir, dir + "/e"}}, State{elf.DT_RUNPATH, runpath.List{dir}}}}, nil, 1},
 	} {
 		if lost := Losses(nil, c.moves); len(lost) != c.lost {
 			t.Errorf("lost: %v", lost)

@@ -344,3 +344,31 @@ func TestShrinkKeepsWhatIsAskedFor(t *testing.T) {
 		}
 	}
 }
+
+// The directory of a toolkit library that a file opens by name goes behind the list, where nothing in that holds it: the first that has
+// it for the file's machine, and none of stubs. D is the directory of the files.
+func TestDirectoriesOfWhatIsOpened(t *testing.T) {
+	arm := named("libcublas.so.12")
+	arm.Machine = elf.EM_AARCH64
+	dir := write(t, map[string]tinyelf.Object{
+		"cuda/stubs/libcublas.so.12": named("libcublas.so.12"), "arm/libcublas.so.12": arm, "a/libcublas.so.12": named("libcublas.so.12"),
+		"b/libcublas.so.12": named("libcublas.so.12"), "b/libother.so.1": named("libother.so.1"), "a/libcufft.so.11": named("libcufft.so.11"),
+	})
+	for names, c := range map[string]struct{ list, want string }{
+		"libcublas.so.12":                   {"D/x", "D/x:D/a"},
+		"libcublas.so.12\x00libcufft.so.11": {"D/x", "D/x:D/a"},
+		"libcufft.so.11":                    {"", "D/a"},
+		"libother.so.1":                     {"D/x", "D/x"},
+		"libcudart.so.12":                   {"D/x", "D/x"},
+		"libcublas.so.12\x00libother.so.1":  {"D/b", "D/b"},
+	} {
+		full := func(s string) runpath.List { return runpath.Parse(strings.ReplaceAll(s, "D/", dir+"/")) }
+		o := named("libme.so")
+		o.Data = "\x00" + names + "\x00"
+		dirs := []string{dir + "/cuda/stubs", dir + "/arm", dir + "/a", dir + "/b"}
+		after, opened, added, err := New(Settings{}).Opened(parse(t, o), dir+"/libme.so", full(c.list), dirs)
+		if diff := cmp.Diff(full(c.want), after); err != nil || diff != "" || len(added) != len(opened) || len(added) != len(after)-len(full(c.list)) {
+			t.Errorf("%q: %v, %q in %q: %s", names, err, opened, added, diff)
+		}
+	}
+}

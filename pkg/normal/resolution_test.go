@@ -62,6 +62,12 @@ func TestResolution(t *testing.T) {
 	if n := note([]string{"liba.so"}, nil); n != nil || n.Bytes() != nil {
 		t.Error(n)
 	}
+	// What the note kept searches is searched further: the flags that said that it is the host's came with another command.
+	kept := resolution.Note{{Name: "libother.so", Places: []resolution.Place{resolution.Place("?" + dir + "/lib")}}}
+	n := New(Settings{}).Resolution(File{Path: dir + "/lib/x"}, []string{"liba.so"}, runpath.List{dir + "/lib", dir + "/other"}, kept)
+	if got, want := string(n.Bytes()), "liba.so\x00?"+dir+"/lib:="+dir+"/other/liba.so\x00"; !strings.HasPrefix(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
 	// A directory that this user cannot search, unless he may search any.
 	closed := filepath.Join(dir, "closed")
 	if err := os.Mkdir(closed, 0); err != nil {
