@@ -28,6 +28,7 @@ type loop struct {
 	refusals []*refusal
 	changes  bool // some file does, or would
 	asked    map[*Plan]planned
+	today    map[*Plan]bool // whether it fails, see fails
 }
 
 // planned is what of a plan the starts were asked with.
@@ -54,7 +55,8 @@ type refusal struct {
 // loop makes the plans go together. Where a run has been over the tree before, what that has chosen for what can be in
 // one process stays.
 func (r *Resolver) loop(plans []*Plan, jobs int, again bool) {
-	w := &loop{r: r, jobs: jobs, planned: map[string]*Plan{}, starts: map[*Plan]*start{}, asked: map[*Plan]planned{}}
+	w := &loop{r: r, jobs: jobs, planned: map[string]*Plan{}, starts: map[*Plan]*start{}, asked: map[*Plan]planned{},
+		today: map[*Plan]bool{}}
 	found := func(n *Need) bool { return n.Outcome == Found }
 	for _, p := range plans {
 		if p.Skip == "" && p.Object.Err == nil {
@@ -250,20 +252,25 @@ func (s state) fails(p *Plan) (fails, is bool) {
 	return at != nil && len(at.faults) > 0 || s.errs[p], at != nil
 }
 
-// noWorse reports whether no start fails that did not, and nothing else does more often, unless fewer fail: one fault
-// for another is no worse. A library is a start only as long as no program loads it, and counts only where it was one
+// noWorse reports whether no start fails that did not, and not more fails in all, unless fewer starts do: one fault for
+// another is no worse. A library is a start only as long as no program loads it, and counts only where it was one
 // before.
 func (s state) noWorse(than state) bool {
-	more := len(s.clashes) > len(than.clashes)
+	more := len(s.clashes) - len(than.clashes)
 	for p, was := range than.starts {
 		did, _ := than.fails(p)
 		does, is := s.fails(p)
 		if does && is && !did {
 			return false
 		}
-		more = more || is && (s.errs[p] && !than.errs[p] || s.starts[p].failures() > was.failures())
+		if is {
+			more += s.starts[p].failures() - was.failures()
+			if s.errs[p] && !than.errs[p] {
+				more++
+			}
+		}
 	}
-	return !more || s.fewer(than)
+	return more <= 0 || s.fewer(than)
 }
 
 // failures counts what a start fails with.
@@ -295,7 +302,7 @@ func (w *loop) spoils(first state) bool {
 		if len(s.faults) == 0 || w.r.today == nil && (failed || !was) {
 			continue
 		}
-		if w.r.today != nil && len(w.start(w.r.ix.loader, s.plan).faults) > 0 {
+		if w.fails(s.plan) {
 			continue
 		}
 		for p := range s.loads {
@@ -392,16 +399,32 @@ func (p *Plan) need(name string) *Need {
 
 // chosen reports whether the run says what a need gets: also what the loader finds today for a file that cannot be
 // loaded today, because of something else.
-func (p *Plan) chosen(n *Need) bool {
+func (w *loop) chosen(p *Plan, n *Need) bool {
 	found := func(n *Need) bool { return n.Outcome == Found && n.Cause == loader.Needed }
-	return n.Outcome == Found || n.Outcome == BySystem && !n.inherited && slices.ContainsFunc(p.Needs, found)
+	if n.Outcome != BySystem || n.inherited {
+		return n.Outcome == Found
+	}
+	return slices.ContainsFunc(p.Needs, found) || w.fails(p)
+}
+
+// fails reports whether a file cannot be loaded by itself as things are today.
+func (w *loop) fails(p *Plan) bool {
+	if w.r.today == nil {
+		return false
+	}
+	fails, known := w.today[p]
+	if !known {
+		fails = len(w.start(w.r.ix.loader, p).faults) > 0
+		w.today[p] = fails
+	}
+	return fails
 }
 
 // conflict says for whom what one takes does not do, once for each name.
 func (w *loop) conflict(a, b ask, lacks []string) {
 	pa, pb := w.of(a.by), w.of(b.by)
 	if pa != nil && pb != nil {
-		if an, bn := pa.need(a.name), pb.need(b.name); an != nil && bn != nil && !pa.chosen(an) && !pb.chosen(bn) {
+		if an, bn := pa.need(a.name), pb.need(b.name); an != nil && bn != nil && !w.chosen(pa, an) && !w.chosen(pb, bn) {
 			return // none of the two is ours to change
 		}
 	}

@@ -117,3 +117,38 @@ func TestASecondRunWhereNoChoiceIsRight(t *testing.T) {
 		s.put("out/b/deps/libq.so", q.with(elf.DT_RUNPATH, "~/libs0").Object)
 	}
 }
+
+// A fault of another kind is no worse than the one that it takes the place of, either.
+func TestASecondRunWhereOneThingOrAnotherIsMissing(t *testing.T) {
+	s := newStage(t)
+	q := lib("libq.so", "libu.so", "libv.so").requires("libu.so", "V_2").requires("libv.so", "V_2")
+	s.put("out/deps/libk.so", lib("libk.so", "libu.so", "libv.so").requires("libu.so", "V_1").requires("libv.so", "V_1").
+		with(elf.DT_RUNPATH, "$ORIGIN/../lib").Object)
+	s.put("out/deps/libq.so", q.Object)
+	s.put("out/deps/libu.so", lib("libu.so", "libv.so").requires("libv.so", "V_2").defines("V_1", "V_2").Object)
+	s.put("out/lib/libv.so", lib("libv.so").defines("V_1").Object)
+	s.put("libs/libu.so", lib("libu.so").defines("V_2").Object)
+	s.libs("~/libs")
+	for range 3 {
+		r := s.resolve()
+		r.list("out/deps/libq.so", "~/out/deps")
+		s.put("out/deps/libq.so", q.with(elf.DT_RUNPATH, r.plan("out/deps/libq.so").After.String()).Object)
+	}
+}
+
+// By hand, what a file finds today is not what it must have, where it cannot be loaded today because of what it brings.
+func TestByHandAFileThatFindsAllAndCannotBeLoaded(t *testing.T) {
+	s := newStage(t)
+	s.put("out/deps/libq.so", lib("libq.so", "libu.so", "libv.so").requires("libv.so", "V_1").with(elf.DT_RUNPATH, "$ORIGIN/../lib").Object)
+	s.put("out/lib/libu.so", lib("libu.so", "libv.so").requires("libv.so", "V_2").with(elf.DT_RUNPATH, "$ORIGIN").Object)
+	s.put("out/lib/libv.so", lib("libv.so").defines("V_1").Object)
+	s.put("libs/libv.so", lib("libv.so").defines("V_1", "V_2").Object)
+	s.libs("~/libs")
+	s.byHand()
+	r := s.resolve()
+	r.list("out/lib/libu.so", "~/libs:$ORIGIN")
+	r.list("out/deps/libq.so", "~/libs:$ORIGIN/../lib")
+	if surprises := r.apply(); len(surprises) > 0 {
+		t.Errorf("%+v", surprises)
+	}
+}

@@ -159,7 +159,7 @@ func (w *loop) chain(o *member) iter.Seq[choice] {
 	return func(yield func(choice) bool) {
 		for o := o; o.by != nil; o = o.by {
 			if p := w.of(o.by); p != nil {
-				if n := p.need(o.name); n != nil && p.chosen(n) && w.r.taken(n) != nil && !yield(choice{p, n, o}) {
+				if n := p.need(o.name); n != nil && w.chosen(p, n) && w.r.taken(n) != nil && !yield(choice{p, n, o}) {
 					return
 				}
 			}
