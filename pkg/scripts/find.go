@@ -96,11 +96,12 @@ const MaxSize = 4 << 20
 // A script that was made to cost time or memory has more of these than one that somebody
 // wrote: what is beyond them is not looked at.
 const (
-	maxTokens = 1 << 19
-	maxPlaces = 1000
-	maxEdges  = 1 << 18 // from which variable a variable is set
-	maxStack  = 64      // brackets around a literal
-	maxText   = 200     // bytes of a line in Place.Text
+	maxTokens  = 1 << 19
+	maxPlaces  = 1000
+	maxEdges   = 1 << 18 // from which variable a variable is set
+	maxTargets = 50      // names that one statement sets
+	maxStack   = 64      // brackets around a literal
+	maxText    = 200     // bytes of a line in Place.Text
 )
 
 // Find returns the places of a script, in its order. toolkit, where it is not nil, returns the path
@@ -536,108 +537,136 @@ func (f *finder) targets(statement, limit int) []string {
 }
 
 // follow finds the places whose value reaches a loading call by way of variables.
-// Names are those of the whole file: one that is used twice for different things
-// counts as one.
 func (f *finder) follow() {
 	if len(f.carriers) == 0 {
 		return
 	}
-	sources := map[string][]string{} // what a name is set from
-	var opened []string
-	// set notes that a name is set from a variable, which may be a parameter too.
-	edges := 0
-	set := func(to string, j int) {
-		if edges++; f.joined[j] || edges > maxEdges {
-			return
+	reaches := f.flow().reaching()
+	for name, places := range f.carriers {
+		if !reaches[name] {
+			continue
 		}
-		sources[to] = append(sources[to], f.tokens[j].text)
-		if p := f.parameterAt(j); p != "" {
-			sources[to] = append(sources[to], p)
+		for _, i := range places {
+			p := &f.places[i]
+			p.Kind = Later
+			f.replace(p, f.text[p.Start:p.Start+1+strings.IndexAny(f.text[p.Start:p.End], "\"'`")])
 		}
 	}
+}
+
+// flow is what is known of a script's variables. Names are those of the whole file: one that is used twice for
+// different things counts as one.
+type flow struct {
+	*finder
+	sources map[string][]string // what a name is set from
+	edges   int                 // how often a name was set, see maxEdges
+	opened  []string            // what is given to a loading call
+}
+
+// flow reads statement by statement which name is set from which, and what is opened.
+func (f *finder) flow() *flow {
+	w := &flow{finder: f, sources: map[string][]string{}}
 	for s := 0; s < len(f.tokens); {
 		e := s
 		for e < len(f.tokens) && f.tokens[e].kind != end {
 			e++
 		}
-		targets := f.targets(s, e)
-		last := s // after the last "="
+		w.assignment(s, e)
 		for j := s; j < e; j++ {
-			if t := f.tokens[j]; t.kind == symbol && (t.text == "=" || t.text == "+=") && t.depth == f.tokens[s].depth {
-				last = j + 1
-			}
-		}
-		for j := s; j < e; j++ {
-			t := f.tokens[j]
-			if t.kind != identifier {
-				continue
-			}
-			if j >= last {
-				for _, to := range targets[:min(len(targets), 50)] {
-					set(to, j)
-				}
-			}
-			// for X in …, also in a comprehension; JavaScript's "of".
-			if t.text == "for" {
-				var loop []string
-				k := j + 1
-				near := min(e, j+maxReach)
-				if edges > maxEdges {
-					near = 0
-				}
-				for ; k < near && f.tokens[k].text != "in" && f.tokens[k].text != "of"; k++ {
-					if f.tokens[k].kind == identifier {
-						loop = append(loop, f.tokens[k].text)
-					}
-				}
-				for k++; k < near && f.tokens[k].text != ":" && f.tokens[k].text != "for" && f.tokens[k].text != "if" &&
-					f.tokens[k].text != "{"; k++ {
-					if f.tokens[k].kind == identifier {
-						for _, x := range loop {
-							set(x, k)
-						}
-					}
-				}
-			}
-			if f.loader(j) && !f.hasFlag(j+1, noLoad) {
-				f.variables(j+1, e, func(k int, _ argument) {
-					if f.joined[k] || len(opened) > maxEdges {
-						return
-					}
-					opened = append(opened, f.tokens[k].text)
-					if p := f.parameterAt(k); p != "" {
-						opened = append(opened, p)
-					}
-				})
-			}
-			if f.parameters[t.text] != nil && j+1 < e && f.tokens[j+1].text == "(" {
-				f.variables(j+1, e, func(k int, a argument) {
-					for _, p := range f.taking(t.text, a) {
-						set(p, k)
-					}
-				})
+			if f.tokens[j].kind == identifier {
+				w.loop(j, e)
+				w.call(j, e)
 			}
 		}
 		s = e + 1
 	}
-	// Backwards from what is opened.
-	reaches := map[string]bool{}
-	for len(opened) > 0 {
-		name := opened[len(opened)-1]
-		if opened = opened[:len(opened)-1]; !reaches[name] {
-			reaches[name] = true
-			opened = append(opened, sources[name]...)
+	return w
+}
+
+// names returns the variable that a token is, and the parameter of the function around it.
+func (w *flow) names(j int) []string {
+	if p := w.parameterAt(j); p != "" {
+		return []string{w.tokens[j].text, p}
+	}
+	return []string{w.tokens[j].text}
+}
+
+// set notes that a name is set from a variable.
+func (w *flow) set(to string, j int) {
+	if w.edges++; !w.joined[j] && w.edges <= maxEdges {
+		w.sources[to] = append(w.sources[to], w.names(j)...)
+	}
+}
+
+// assignment: what stands before the last "=" of a statement is set from what stands after it.
+func (w *flow) assignment(s, e int) {
+	last := s
+	for j := s; j < e; j++ {
+		if t := w.tokens[j]; t.depth == w.tokens[s].depth && w.is(j, "=", "+=") {
+			last = j + 1
 		}
 	}
-	for name, places := range f.carriers {
-		if reaches[name] {
-			for _, i := range places {
-				p := &f.places[i]
-				p.Kind = Later
-				f.replace(p, f.text[p.Start:p.Start+1+strings.IndexAny(f.text[p.Start:p.End], "\"'`")])
+	targets := w.targets(s, e)
+	for j := last; j < e; j++ {
+		if w.tokens[j].kind == identifier {
+			for _, to := range targets[:min(len(targets), maxTargets)] {
+				w.set(to, j)
 			}
 		}
 	}
+}
+
+// loop: for X in …, also in a comprehension; JavaScript's "of".
+func (w *flow) loop(j, e int) {
+	if w.tokens[j].text != "for" || w.edges > maxEdges {
+		return
+	}
+	until := func(k int, words ...string) int {
+		for k < min(e, j+maxReach) && !slices.Contains(words, w.tokens[k].text) {
+			k++
+		}
+		return k
+	}
+	in := until(j+1, "in", "of")
+	end := until(in+1, ":", "for", "if", "{")
+	for k := in + 1; k < end; k++ {
+		for x := j + 1; x < in && w.tokens[k].kind == identifier; x++ {
+			if w.tokens[x].kind == identifier {
+				w.set(w.tokens[x].text, k)
+			}
+		}
+	}
+}
+
+// call: a variable is opened, or is given to a function of the script, whose parameter is set from it.
+func (w *flow) call(j, e int) {
+	if w.loader(j) && !w.hasFlag(j+1, noLoad) {
+		w.variables(j+1, e, func(k int, _ argument) {
+			if !w.joined[k] && len(w.opened) <= maxEdges {
+				w.opened = append(w.opened, w.names(k)...)
+			}
+		})
+	}
+	if function := w.tokens[j].text; w.parameters[function] != nil && j+1 < e && w.tokens[j+1].text == "(" {
+		w.variables(j+1, e, func(k int, a argument) {
+			for _, p := range w.taking(function, a) {
+				w.set(p, k)
+			}
+		})
+	}
+}
+
+// reaching returns the names whose value reaches a loading call: backwards from what is opened.
+func (w *flow) reaching() map[string]bool {
+	reaches := map[string]bool{}
+	for names := w.opened; len(names) > 0; {
+		name := names[len(names)-1]
+		if names = names[:len(names)-1]; !reaches[name] {
+			reaches[name] = true
+			names = append(names, w.sources[name]...)
+		}
+	}
+	return reaches
 }
 
 // maxNesting bounds how deep in a call's arguments variables are looked for, in brackets.

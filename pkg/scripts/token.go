@@ -69,81 +69,119 @@ type token struct {
 
 // tokens splits a script. Comments are left out.
 func tokens(text string, lang Language) []token {
-	out := make([]token, 0, min(len(text)/4, maxTokens)+2)
-	depth := 0
-	add := func(k kind, from, to int) { out = append(out, token{k, text[from:to], from, to, depth, false}) }
-	endOfStatement := func(at int) {
-		if len(out) > 0 && out[len(out)-1].kind != end {
-			add(end, at, at)
-		}
-	}
-	for i := 0; i < len(text) && len(out) < maxTokens; {
-		c := text[i]
-		switch {
+	s := splitter{text: text, lang: lang, out: make([]token, 0, min(len(text)/4, maxTokens)+2)}
+	for s.at < len(text) && len(s.out) < maxTokens {
+		switch c := text[s.at]; {
 		case c == '\n':
-			if lang == Python && depth == 0 || lang == JavaScript && !continues(out) {
-				endOfStatement(i)
+			if lang == Python && s.depth == 0 || lang == JavaScript && !continues(s.out) {
+				s.endStatement()
 			}
-			i++
+			s.at++
 		case c == ' ' || c == '\t' || c == '\r' || c == '\f':
-			i++
+			s.at++
 		case c == '\\':
-			i += 2 // a line that goes on
-		case lang == Python && c == '#':
-			i = lineEnd(text, i)
-		case lang != Python && strings.HasPrefix(text[i:], "//"):
-			i = lineEnd(text, i)
-		case lang != Python && strings.HasPrefix(text[i:], "/*"):
-			if n := strings.Index(text[i+2:], "*/"); n < 0 {
-				i = len(text)
-			} else {
-				i += n + 4
-			}
+			s.at += 2 // a line that goes on
+		case s.comment():
 		case c == '"' || c == '\'' || c == '`' && lang == JavaScript:
-			from, to, next := quoted(text, i, lang)
-			t := token{literal, text[from:to], from, to, depth, c == '`' && strings.Contains(text[from:to], "${")}
-			if n := len(out); lang == Python && n > 0 && out[n-1].kind == identifier && out[n-1].end == i &&
-				isPrefix(out[n-1].text) {
-				t.formatted = strings.ContainsAny(out[n-1].text, "fF")
-				out = out[:n-1]
-			}
-			out = append(out, t)
-			i = next
+			s.literal()
 		case nameByte(c):
-			j := i
-			for j < len(text) && nameByte(text[j]) {
-				j++
-			}
-			add(identifier, i, j)
-			i = j
+			s.identifier()
 		case c == ';':
-			endOfStatement(i)
-			i++
+			s.endStatement()
+			s.at++
 		default:
-			n := 1
-			if i+1 < len(text) && text[i+1] == '=' && strings.IndexByte("=!<>:+", c) >= 0 {
-				n = 2
-			}
-			switch {
-			case c == ')' || c == ']' || c == '}' && lang == Python:
-				depth = max(0, depth-1)
-				add(symbol, i, i+n)
-			case c == '(' || c == '[' || c == '{' && lang == Python:
-				add(symbol, i, i+n)
-				depth++
-			case c == '{' || c == '}':
-				add(symbol, i, i+n)
-				if lang == C {
-					endOfStatement(i)
-				}
-			default:
-				add(symbol, i, i+n)
-			}
-			i += n
+			s.symbol()
 		}
 	}
-	endOfStatement(len(text))
-	return out
+	s.at = len(text)
+	s.endStatement()
+	return s.out
+}
+
+// splitter is how far tokens has come.
+type splitter struct {
+	text  string
+	lang  Language
+	at    int
+	depth int
+	out   []token
+}
+
+// add adds the token that begins here, and goes on behind it.
+func (s *splitter) add(k kind, to int) {
+	s.out = append(s.out, token{k, s.text[s.at:to], s.at, to, s.depth, false})
+	s.at = to
+}
+
+// endStatement ends the statement before, if there is one.
+func (s *splitter) endStatement() {
+	if len(s.out) > 0 && s.out[len(s.out)-1].kind != end {
+		s.add(end, s.at)
+	}
+}
+
+// comment goes behind a comment, if one begins here.
+func (s *splitter) comment() bool {
+	rest := s.text[s.at:]
+	switch {
+	case s.lang == Python && rest[0] == '#', s.lang != Python && strings.HasPrefix(rest, "//"):
+		s.at = lineEnd(s.text, s.at)
+	case s.lang != Python && strings.HasPrefix(rest, "/*"):
+		if n := strings.Index(rest[2:], "*/"); n < 0 {
+			s.at = len(s.text)
+		} else {
+			s.at += n + 4
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// literal adds a string; a prefix of Python's before it is part of it.
+func (s *splitter) literal() {
+	begin := s.at
+	from, to, next := quoted(s.text, begin, s.lang)
+	formatted := s.text[begin] == '`' && strings.Contains(s.text[from:to], "${")
+	if n := len(s.out); s.lang == Python && n > 0 {
+		if prefix := s.out[n-1]; prefix.kind == identifier && prefix.end == begin && isPrefix(prefix.text) {
+			formatted = strings.ContainsAny(prefix.text, "fF")
+			s.out = s.out[:n-1]
+		}
+	}
+	s.out = append(s.out, token{literal, s.text[from:to], from, to, s.depth, formatted})
+	s.at = next
+}
+
+func (s *splitter) identifier() {
+	to := s.at
+	for to < len(s.text) && nameByte(s.text[to]) {
+		to++
+	}
+	s.add(identifier, to)
+}
+
+// symbol adds a character, or two of an operator. Braces of JavaScript and C are not counted, as statements are in
+// them.
+func (s *splitter) symbol() {
+	c, n := s.text[s.at], 1
+	if s.at+1 < len(s.text) && s.text[s.at+1] == '=' && strings.IndexByte("=!<>:+", c) >= 0 {
+		n = 2
+	}
+	opens, closes := c == '(' || c == '[', c == ')' || c == ']'
+	if s.lang == Python {
+		opens, closes = opens || c == '{', closes || c == '}'
+	}
+	if closes {
+		s.depth = max(0, s.depth-1)
+	}
+	s.add(symbol, s.at+n)
+	if opens {
+		s.depth++
+	}
+	if s.lang == C && (c == '{' || c == '}') {
+		s.endStatement()
+	}
 }
 
 // continues reports whether a line of JavaScript certainly goes on: after an
