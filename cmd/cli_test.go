@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/cli/hostdriver"
@@ -42,6 +43,7 @@ func TestMain(m *testing.M) {
 			return programs.Run(args, stdout, stderr, urfave.Run)
 		})
 	}
+	unix.Umask(0o022) // the modes in testdata are those of files made with it
 	testscript.Main(tested{m}, commands)
 }
 
