@@ -1,5 +1,5 @@
 // Package edit takes a file through an edit: image, change, plan, write, result. All tools
-// that edit go this way; they differ in what decides on the change: [RunPaths], [Parts], or
+// that edit go this way; they differ in what decides on the change: [RunPaths], package edit/parts, or
 // a caller's own [Decide].
 package edit
 

@@ -1,4 +1,4 @@
-package edit
+package edit_test
 
 import (
 	"bytes"
@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"cuda-runpath/pkg/edit"
+	"cuda-runpath/pkg/edit/parts"
 	"cuda-runpath/pkg/elfedit"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/loader/tinyelf"
@@ -86,7 +88,7 @@ func stringsOf(t *testing.T, path string, tag elf.DynTag) []string {
 func TestFile(t *testing.T) {
 	lib := library(tinyelf.Entry{Tag: elf.DT_RUNPATH, Str: "/old"}).Bytes()
 	broken := append([]byte("\x7fELF"), make([]byte, 60)...)
-	to := func(list string) Decide {
+	to := func(list string) edit.Decide {
 		return func(im *elfimage.Image) (*elfedit.Change, string, error) {
 			return &elfedit.Change{RunPath: &elfedit.RunPath{Tag: elf.DT_RUNPATH, List: list}}, "", nil
 		}
@@ -94,32 +96,32 @@ func TestFile(t *testing.T) {
 	undecided := errors.New("undecided")
 	for name, c := range map[string]struct {
 		data    []byte
-		decide  Decide
-		options Options
-		want    Action
+		decide  edit.Decide
+		options edit.Options
+		want    edit.Action
 		text    string // of the reason or the error
 		has     string
 	}{
-		"edited":         {lib, to("/new"), Options{}, Edited, "", "/new"},
-		"a copy":         {lib, to("/new"), Options{Copy: true}, Edited, "", "/new"},
-		"dry run":        {lib, to("/new"), Options{DryRun: true}, Edited, "", "/old"},
-		"it has that":    {lib, to("/old"), Options{}, Unchanged, "", "/old"},
-		"no change":      {lib, func(*elfimage.Image) (*elfedit.Change, string, error) { return nil, "", nil }, Options{}, Unchanged, "", "/old"},
-		"no place":       {lib, func(*elfimage.Image) (*elfedit.Change, string, error) { return nil, "a reason", nil }, Options{}, Skipped, "a reason", "/old"},
-		"no decision":    {lib, func(*elfimage.Image) (*elfedit.Change, string, error) { return nil, "", undecided }, Options{}, Failed, "undecided", "/old"},
-		"a fault":        {lib, func(*elfimage.Image) (*elfedit.Change, string, error) { panic("oh") }, Options{}, Failed, "internal error: oh", "/old"},
-		"cannot be made": {lib, to("/a\x00b"), Options{}, Failed, "NUL", "/old"},
-		"no ELF file":    {[]byte("#!/bin/sh\n"), to("/new"), Options{}, Skipped, string(elfimage.NotELF), ""},
-		"malformed":      {broken, to("/new"), Options{}, Failed, "unknown data encoding", ""},
+		"edited":         {lib, to("/new"), edit.Options{}, edit.Edited, "", "/new"},
+		"a copy":         {lib, to("/new"), edit.Options{Copy: true}, edit.Edited, "", "/new"},
+		"dry run":        {lib, to("/new"), edit.Options{DryRun: true}, edit.Edited, "", "/old"},
+		"it has that":    {lib, to("/old"), edit.Options{}, edit.Unchanged, "", "/old"},
+		"no change":      {lib, func(*elfimage.Image) (*elfedit.Change, string, error) { return nil, "", nil }, edit.Options{}, edit.Unchanged, "", "/old"},
+		"no place":       {lib, func(*elfimage.Image) (*elfedit.Change, string, error) { return nil, "a reason", nil }, edit.Options{}, edit.Skipped, "a reason", "/old"},
+		"no decision":    {lib, func(*elfimage.Image) (*elfedit.Change, string, error) { return nil, "", undecided }, edit.Options{}, edit.Failed, "undecided", "/old"},
+		"a fault":        {lib, func(*elfimage.Image) (*elfedit.Change, string, error) { panic("oh") }, edit.Options{}, edit.Failed, "internal error: oh", "/old"},
+		"cannot be made": {lib, to("/a\x00b"), edit.Options{}, edit.Failed, "NUL", "/old"},
+		"no ELF file":    {[]byte("#!/bin/sh\n"), to("/new"), edit.Options{}, edit.Skipped, string(elfimage.NotELF), ""},
+		"malformed":      {broken, to("/new"), edit.Options{}, edit.Failed, "unknown data encoding", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			put(t, map[string][]byte{"f": c.data})
-			r := each(t, func(f *tree.File) Result { return File(f, c.options, c.decide) }, "f")["f"]
+			r := each(t, func(f *tree.File) edit.Result { return edit.File(f, c.options, c.decide) }, "f")["f"]
 			text := r.Reason
 			if r.Err != nil {
 				text = r.Err.Error()
 			}
-			if r.Action != c.want || !strings.Contains(text, c.text) || c.text == "" && text != "" || (r.Err != nil) != (c.want == Failed) {
+			if r.Action != c.want || !strings.Contains(text, c.text) || c.text == "" && text != "" || (r.Err != nil) != (c.want == edit.Failed) {
 				t.Errorf("%s %q, want %s %q", r.Action, text, c.want, c.text)
 			}
 			if c.has != "" {
@@ -137,12 +139,12 @@ func TestFileOfAWalk(t *testing.T) {
 	if err := errors.Join(os.Link("a.so", "b.so"), os.Chmod("c.so", 0o444)); err != nil {
 		t.Fatal(err)
 	}
-	p := RunPaths{Options: Options{Copy: true}, Normal: normal.New(normal.Settings{}), Rewrite: func(runpath.List) runpath.List { return runpath.List{"/new"} }}
+	p := edit.RunPaths{Options: edit.Options{Copy: true}, Normal: normal.New(normal.Settings{}), Rewrite: func(runpath.List) runpath.List { return runpath.List{"/new"} }}
 	got := each(t, p.File, ".")
-	if r := got["./a.so"]; r == nil || r.Action != Edited || r.LeftLinks != 0 {
+	if r := got["./a.so"]; r == nil || r.Action != edit.Edited || r.LeftLinks != 0 {
 		t.Errorf("%+v", r)
 	}
-	if r := got["./b.so"]; r == nil || r.Action != Skipped || !strings.Contains(r.Reason, "a.so") {
+	if r := got["./b.so"]; r == nil || r.Action != edit.Skipped || !strings.Contains(r.Reason, "a.so") {
 		t.Errorf("%+v", r)
 	}
 	a, err := os.Stat("a.so")
@@ -151,7 +153,7 @@ func TestFileOfAWalk(t *testing.T) {
 		t.Errorf("the names of one file in the walk are torn apart: %v, %v", err, err2)
 	}
 	// What a failed write left is what is reported, and nothing that was planned.
-	p = RunPaths{Normal: normal.New(normal.Settings{}), Rewrite: func(runpath.List) runpath.List {
+	p = edit.RunPaths{Normal: normal.New(normal.Settings{}), Rewrite: func(runpath.List) runpath.List {
 		if err := os.WriteFile("a.so", library(tinyelf.Entry{Tag: elf.DT_RUNPATH, Str: "/by/another"}).Bytes(), 0o644); err != nil {
 			t.Error(err)
 		}
@@ -163,7 +165,7 @@ func TestFileOfAWalk(t *testing.T) {
 	}
 	defer f.Close()
 	r := p.File(f)
-	if r.Action != Failed || r.After.List.String() != "/by/another" || r.Notes.Empties != 0 {
+	if r.Action != edit.Failed || r.After.List.String() != "/by/another" || r.Notes.Empties != 0 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -175,28 +177,28 @@ func TestRunPaths(t *testing.T) {
 	entry := func(tag elf.DynTag, list string) tinyelf.Entry { return tinyelf.Entry{Tag: tag, Str: list} }
 	for name, c := range map[string]struct {
 		object   tinyelf.Object
-		ask      RunPaths
+		ask      edit.RunPaths
 		settings normal.Settings
-		want     Action
-		after    State
+		want     edit.Action
+		after    edit.State
 		lost     string
 	}{
-		"set":                          {library(entry(elf.DT_RUNPATH, "/a")), RunPaths{Rewrite: set("/b")}, normal.Settings{}, Edited, State{elf.DT_RUNPATH, runpath.List{"/b"}}, ""},
-		"removed":                      {library(entry(elf.DT_RUNPATH, "/a")), RunPaths{Rewrite: set("")}, normal.Settings{}, Edited, State{}, ""},
-		"none, and none asked for":     {library(), RunPaths{Rewrite: set("")}, normal.Settings{}, Unchanged, State{}, ""},
-		"the tag":                      {library(entry(elf.DT_RPATH, "/a")), RunPaths{Rewrite: set("/a")}, normal.Settings{}, Edited, State{elf.DT_RUNPATH, runpath.List{"/a"}}, ""},
-		"the old tag":                  {library(entry(elf.DT_RUNPATH, "/a")), RunPaths{Rewrite: set("/a"), ForceRPath: true}, normal.Settings{}, Edited, State{elf.DT_RPATH, runpath.List{"/a"}}, ""},
-		"both tags":                    {library(entry(elf.DT_RUNPATH, "/a"), entry(elf.DT_RPATH, "/lost")), RunPaths{Rewrite: set("/a")}, normal.Settings{}, Edited, State{elf.DT_RUNPATH, runpath.List{"/a"}}, "/lost"},
-		"an empty entry":               {library(), RunPaths{Rewrite: set("/a::/b")}, normal.Settings{}, Edited, State{elf.DT_RUNPATH, runpath.List{"/a", "/b"}}, ""},
-		"an empty entry that is meant": {library(), RunPaths{Rewrite: set("/a::/b")}, normal.Settings{KeepEmpty: true}, Edited, State{elf.DT_RUNPATH, runpath.List{"/a", "", "/b"}}, ""},
-		"twice":                        {library(), RunPaths{Rewrite: set("/a:/b:/a/")}, normal.Settings{Dedupe: true}, Edited, State{elf.DT_RUNPATH, runpath.List{"/a", "/b"}}, ""},
-		"the driver link":              {library(entry(elf.DT_RUNPATH, "/a")), RunPaths{Maps: runpath.AddDriverLink}, normal.Settings{DriverLink: "/link"}, Edited, State{elf.DT_RUNPATH, runpath.List{"/link", "/a"}}, ""},
-		"the driver link, if needed":   {library(entry(elf.DT_NEEDED, "libcuda.so.1")), RunPaths{Maps: runpath.AddDriverLink, WhenNeeds: true}, normal.Settings{DriverLink: "/link"}, Edited, State{elf.DT_RUNPATH, runpath.List{"/link"}}, ""},
-		"it is not needed":             {library(entry(elf.DT_RUNPATH, "/a")), RunPaths{Maps: runpath.AddDriverLink, WhenNeeds: true}, normal.Settings{DriverLink: "/link"}, Skipped, State{elf.DT_RUNPATH, runpath.List{"/a"}}, ""},
-		"a stub directory":             {library(entry(elf.DT_NEEDED, "libcuda.so.1"), entry(elf.DT_RUNPATH, "/cuda/stubs:/a")), RunPaths{Maps: runpath.ReplaceStubs}, normal.Settings{DriverLink: "/link"}, Edited, State{elf.DT_RUNPATH, runpath.List{"/link", "/a"}}, ""},
-		"shrink":                       {library(entry(elf.DT_RUNPATH, "/unused:/kept")), RunPaths{Shrink: func(e string) bool { return e == "/kept" }}, normal.Settings{}, Edited, State{elf.DT_RUNPATH, runpath.List{"/kept"}}, ""},
-		"an executable stack":          {tinyelf.Object{Stack: elf.PF_R | elf.PF_W | elf.PF_X}, RunPaths{ClearExecStack: true}, normal.Settings{}, Edited, State{}, ""},
-		"no run path belongs in it":    {tinyelf.Object{Type: elf.ET_REL}, RunPaths{Rewrite: set("/b")}, normal.Settings{}, Skipped, State{}, ""},
+		"set":                          {library(entry(elf.DT_RUNPATH, "/a")), edit.RunPaths{Rewrite: set("/b")}, normal.Settings{}, edit.Edited, edit.State{elf.DT_RUNPATH, runpath.List{"/b"}}, ""},
+		"removed":                      {library(entry(elf.DT_RUNPATH, "/a")), edit.RunPaths{Rewrite: set("")}, normal.Settings{}, edit.Edited, edit.State{}, ""},
+		"none, and none asked for":     {library(), edit.RunPaths{Rewrite: set("")}, normal.Settings{}, edit.Unchanged, edit.State{}, ""},
+		"the tag":                      {library(entry(elf.DT_RPATH, "/a")), edit.RunPaths{Rewrite: set("/a")}, normal.Settings{}, edit.Edited, edit.State{elf.DT_RUNPATH, runpath.List{"/a"}}, ""},
+		"the old tag":                  {library(entry(elf.DT_RUNPATH, "/a")), edit.RunPaths{Rewrite: set("/a"), ForceRPath: true}, normal.Settings{}, edit.Edited, edit.State{elf.DT_RPATH, runpath.List{"/a"}}, ""},
+		"both tags":                    {library(entry(elf.DT_RUNPATH, "/a"), entry(elf.DT_RPATH, "/lost")), edit.RunPaths{Rewrite: set("/a")}, normal.Settings{}, edit.Edited, edit.State{elf.DT_RUNPATH, runpath.List{"/a"}}, "/lost"},
+		"an empty entry":               {library(), edit.RunPaths{Rewrite: set("/a::/b")}, normal.Settings{}, edit.Edited, edit.State{elf.DT_RUNPATH, runpath.List{"/a", "/b"}}, ""},
+		"an empty entry that is meant": {library(), edit.RunPaths{Rewrite: set("/a::/b")}, normal.Settings{KeepEmpty: true}, edit.Edited, edit.State{elf.DT_RUNPATH, runpath.List{"/a", "", "/b"}}, ""},
+		"twice":                        {library(), edit.RunPaths{Rewrite: set("/a:/b:/a/")}, normal.Settings{Dedupe: true}, edit.Edited, edit.State{elf.DT_RUNPATH, runpath.List{"/a", "/b"}}, ""},
+		"the driver link":              {library(entry(elf.DT_RUNPATH, "/a")), edit.RunPaths{Maps: runpath.AddDriverLink}, normal.Settings{DriverLink: "/link"}, edit.Edited, edit.State{elf.DT_RUNPATH, runpath.List{"/link", "/a"}}, ""},
+		"the driver link, if needed":   {library(entry(elf.DT_NEEDED, "libcuda.so.1")), edit.RunPaths{Maps: runpath.AddDriverLink, WhenNeeds: true}, normal.Settings{DriverLink: "/link"}, edit.Edited, edit.State{elf.DT_RUNPATH, runpath.List{"/link"}}, ""},
+		"it is not needed":             {library(entry(elf.DT_RUNPATH, "/a")), edit.RunPaths{Maps: runpath.AddDriverLink, WhenNeeds: true}, normal.Settings{DriverLink: "/link"}, edit.Skipped, edit.State{elf.DT_RUNPATH, runpath.List{"/a"}}, ""},
+		"a stub directory":             {library(entry(elf.DT_NEEDED, "libcuda.so.1"), entry(elf.DT_RUNPATH, "/cuda/stubs:/a")), edit.RunPaths{Maps: runpath.ReplaceStubs}, normal.Settings{DriverLink: "/link"}, edit.Edited, edit.State{elf.DT_RUNPATH, runpath.List{"/link", "/a"}}, ""},
+		"shrink":                       {library(entry(elf.DT_RUNPATH, "/unused:/kept")), edit.RunPaths{Shrink: func(e string) bool { return e == "/kept" }}, normal.Settings{}, edit.Edited, edit.State{elf.DT_RUNPATH, runpath.List{"/kept"}}, ""},
+		"an executable stack":          {tinyelf.Object{Stack: elf.PF_R | elf.PF_W | elf.PF_X}, edit.RunPaths{ClearExecStack: true}, normal.Settings{}, edit.Edited, edit.State{}, ""},
+		"no run path belongs in it":    {tinyelf.Object{Type: elf.ET_REL}, edit.RunPaths{Rewrite: set("/b")}, normal.Settings{}, edit.Skipped, edit.State{}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			put(t, map[string][]byte{"f": c.object.Bytes()})
@@ -223,7 +225,7 @@ func TestRunPaths(t *testing.T) {
 					t.Errorf("%v in the file: %s", tag, diff)
 				}
 			}
-			if again := each(t, c.ask.File, "f")["f"]; again.Action == Edited {
+			if again := each(t, c.ask.File, "f")["f"]; again.Action == edit.Edited {
 				t.Errorf("a second edit changes it from %v to %v", again.Before, again.After)
 			}
 		})
@@ -232,9 +234,9 @@ func TestRunPaths(t *testing.T) {
 
 func TestOfferIsNoEdit(t *testing.T) {
 	put(t, map[string][]byte{"f": library(tinyelf.Entry{Tag: elf.DT_RUNPATH, Str: "/cuda/stubs"}).Bytes()})
-	p := RunPaths{Options: Options{DryRun: true}, Normal: normal.New(normal.Settings{}), Maps: runpath.ReplaceStubs, Offer: true}
+	p := edit.RunPaths{Options: edit.Options{DryRun: true}, Normal: normal.New(normal.Settings{}), Maps: runpath.ReplaceStubs, Offer: true}
 	r := each(t, p.File, "f")["f"]
-	if r.Action != Unchanged || len(r.Stubs) != 1 || r.Stubs[0] != "/cuda/stubs" {
+	if r.Action != edit.Unchanged || len(r.Stubs) != 1 || r.Stubs[0] != "/cuda/stubs" {
 		t.Errorf("%+v", r)
 	}
 }
@@ -251,27 +253,27 @@ func TestParts(t *testing.T) {
 	stack.Stack = elf.PF_R | elf.PF_W | elf.PF_X
 	for name, c := range map[string]struct {
 		object  tinyelf.Object
-		ask     Parts
-		want    Action
+		ask     parts.Edit
+		want    edit.Action
 		reason  string
-		changes []PartChange
+		changes []parts.Change
 		notes   int
 	}{
-		"interpreter":                      {program, Parts{Interpreter: text("/nix/ld.so")}, Edited, "", []PartChange{{"interpreter", "/lib/ld.so", "/nix/ld.so"}}, 0},
-		"the same interpreter":             {program, Parts{Interpreter: text("/lib/ld.so")}, Unchanged, "", nil, 0},
-		"a library's interpreter":          {base, Parts{Interpreter: text("/nix/ld.so")}, Skipped, "library", nil, 0},
-		"soname":                           {base, Parts{Soname: text("libme.so")}, Edited, "", []PartChange{{"soname", nil, "libme.so"}}, 0},
-		"a program's soname":               {program, Parts{Soname: text("libme.so")}, Skipped, "program", nil, 0},
-		"needed added":                     {base, Parts{AddNeeded: []string{"libb.so", "libc.so"}}, Edited, "", []PartChange{{"needed", []string{"liba.so", "libb.so"}, []string{"liba.so", "libb.so", "libc.so"}}}, 0},
-		"needed added first":               {base, Parts{AddNeeded: []string{"libc.so"}, AddFirst: true}, Edited, "", []PartChange{{"needed", []string{"liba.so", "libb.so"}, []string{"libc.so", "liba.so", "libb.so"}}}, 0},
-		"needed replaced":                  {base, Parts{ReplaceNeeded: map[string]string{"liba.so": "/abs/liba.so"}}, Edited, "", []PartChange{{"needed", []string{"liba.so", "libb.so"}, []string{"/abs/liba.so", "libb.so"}}}, 0},
-		"needed removed":                   {base, Parts{RemoveNeeded: []string{"liba.so"}}, Edited, "", []PartChange{{"needed", []string{"liba.so", "libb.so"}, []string{"libb.so"}}}, 0},
-		"needed removed that is not there": {base, Parts{RemoveNeeded: []string{"libz.so"}}, Unchanged, "", nil, 0},
-		"versions of what is removed":      {versions, Parts{RemoveNeeded: []string{"liba.so"}}, Edited, "", []PartChange{{"needed", []string{"liba.so", "libb.so"}, []string{"libb.so"}}}, 1},
-		"execstack cleared":                {stack, Parts{ExecStack: &no}, Edited, "", []PartChange{{"execstack", true, false}}, 0},
-		"execstack as it is":               {stack, Parts{ExecStack: &yes}, Unchanged, "", nil, 0},
-		"run path":                         {base, Parts{RunPath: func(runpath.List) runpath.List { return runpath.List{"/a", ""} }}, Edited, "", []PartChange{{"runpath", []string{}, []string{"/a"}}}, 0},
-		"several":                          {program, Parts{Interpreter: text("/nix/ld.so"), RunPath: func(runpath.List) runpath.List { return runpath.List{"/a"} }, ForceRPath: true}, Edited, "", []PartChange{{"interpreter", "/lib/ld.so", "/nix/ld.so"}, {"runpath", []string{}, []string{"/a"}}}, 0},
+		"interpreter":                      {program, parts.Edit{Interpreter: text("/nix/ld.so")}, edit.Edited, "", []parts.Change{{Part: "interpreter", Before: "/lib/ld.so", After: "/nix/ld.so"}}, 0},
+		"the same interpreter":             {program, parts.Edit{Interpreter: text("/lib/ld.so")}, edit.Unchanged, "", nil, 0},
+		"a library's interpreter":          {base, parts.Edit{Interpreter: text("/nix/ld.so")}, edit.Skipped, "library", nil, 0},
+		"soname":                           {base, parts.Edit{Soname: text("libme.so")}, edit.Edited, "", []parts.Change{{Part: "soname", Before: nil, After: "libme.so"}}, 0},
+		"a program's soname":               {program, parts.Edit{Soname: text("libme.so")}, edit.Skipped, "program", nil, 0},
+		"needed added":                     {base, parts.Edit{AddNeeded: []string{"libb.so", "libc.so"}}, edit.Edited, "", []parts.Change{{Part: "needed", Before: []string{"liba.so", "libb.so"}, After: []string{"liba.so", "libb.so", "libc.so"}}}, 0},
+		"needed added first":               {base, parts.Edit{AddNeeded: []string{"libc.so"}, AddFirst: true}, edit.Edited, "", []parts.Change{{Part: "needed", Before: []string{"liba.so", "libb.so"}, After: []string{"libc.so", "liba.so", "libb.so"}}}, 0},
+		"needed replaced":                  {base, parts.Edit{ReplaceNeeded: map[string]string{"liba.so": "/abs/liba.so"}}, edit.Edited, "", []parts.Change{{Part: "needed", Before: []string{"liba.so", "libb.so"}, After: []string{"/abs/liba.so", "libb.so"}}}, 0},
+		"needed removed":                   {base, parts.Edit{RemoveNeeded: []string{"liba.so"}}, edit.Edited, "", []parts.Change{{Part: "needed", Before: []string{"liba.so", "libb.so"}, After: []string{"libb.so"}}}, 0},
+		"needed removed that is not there": {base, parts.Edit{RemoveNeeded: []string{"libz.so"}}, edit.Unchanged, "", nil, 0},
+		"versions of what is removed":      {versions, parts.Edit{RemoveNeeded: []string{"liba.so"}}, edit.Edited, "", []parts.Change{{Part: "needed", Before: []string{"liba.so", "libb.so"}, After: []string{"libb.so"}}}, 1},
+		"execstack cleared":                {stack, parts.Edit{ExecStack: &no}, edit.Edited, "", []parts.Change{{Part: "execstack", Before: true, After: false}}, 0},
+		"execstack as it is":               {stack, parts.Edit{ExecStack: &yes}, edit.Unchanged, "", nil, 0},
+		"run path":                         {base, parts.Edit{RunPath: func(runpath.List) runpath.List { return runpath.List{"/a", ""} }}, edit.Edited, "", []parts.Change{{Part: "runpath", Before: []string{}, After: []string{"/a"}}}, 0},
+		"several":                          {program, parts.Edit{Interpreter: text("/nix/ld.so"), RunPath: func(runpath.List) runpath.List { return runpath.List{"/a"} }, ForceRPath: true}, edit.Edited, "", []parts.Change{{Part: "interpreter", Before: "/lib/ld.so", After: "/nix/ld.so"}, {Part: "runpath", Before: []string{}, After: []string{"/a"}}}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			put(t, map[string][]byte{"f": c.object.Bytes()})
@@ -289,7 +291,7 @@ func TestParts(t *testing.T) {
 					}
 				}
 			}
-			if again := each(t, c.ask.File, "f")["f"]; again.Action == Edited {
+			if again := each(t, c.ask.File, "f")["f"]; again.Action == edit.Edited {
 				t.Errorf("a second edit changes %v", again.Changes)
 			}
 		})
@@ -306,7 +308,7 @@ func TestPartsThatWereMade(t *testing.T) {
 	}
 	defer f.Close()
 	soname := "libnew.so"
-	p := Parts{Soname: &soname, AddNeeded: []string{"libb.so"}, RunPath: func(l runpath.List) runpath.List {
+	p := parts.Edit{Soname: &soname, AddNeeded: []string{"libb.so"}, RunPath: func(l runpath.List) runpath.List {
 		half := library(tinyelf.Entry{Tag: elf.DT_SONAME, Str: soname}, tinyelf.Entry{Tag: elf.DT_NEEDED, Str: "liba.so"})
 		if err := os.WriteFile("f", half.Bytes(), 0o644); err != nil {
 			t.Error(err)
@@ -314,7 +316,7 @@ func TestPartsThatWereMade(t *testing.T) {
 		return l
 	}}
 	r := p.File(f)
-	if diff := cmp.Diff([]PartChange{{"soname", "libold.so", "libnew.so"}}, r.Changes); r.Action != Failed || diff != "" {
+	if diff := cmp.Diff([]parts.Change{{Part: "soname", Before: "libold.so", After: "libnew.so"}}, r.Changes); r.Action != edit.Failed || diff != "" {
 		t.Errorf("%s %v: %s", r.Action, r.Err, diff)
 	}
 }
@@ -335,8 +337,8 @@ func TestTheLastStackCounts(t *testing.T) {
 	copy(data[first:], plain)
 	put(t, map[string][]byte{"f": data})
 	no := false
-	p := Parts{ExecStack: &no}
-	if r := each(t, p.File, "f")["f"]; r.Action != Edited {
+	p := parts.Edit{ExecStack: &no}
+	if r := each(t, p.File, "f")["f"]; r.Action != edit.Edited {
 		t.Fatalf("%s %v", r.Action, r.Err)
 	}
 	f, err := elf.Open("f")
@@ -371,8 +373,8 @@ func TestKeepRPath(t *testing.T) {
 		dir + "/e/libe.so":   with(tinyelf.Object{}, "libe.so"),
 		dir + "/libnamed.so": with(tinyelf.Object{}, "libnamed.so"), dir + "/q.so": tinyelf.Object{}.Needs("libb.so").With(elf.DT_RPATH, dir).Bytes(),
 	})
-	move := func(file string, from elf.DynTag) Move {
-		m := Move{dir + "/" + file, State{from, nil}, State{elf.DT_RUNPATH, runpath.List{"/driver"}}}
+	move := func(file string, from elf.DynTag) edit.Move {
+		m := edit.Move{dir + "/" + file, edit.State{from, nil}, edit.State{elf.DT_RUNPATH, runpath.List{"/driver"}}}
 		if from != elf.DT_NULL {
 			m.From.List = runpath.List{dir}
 			m.To.List = append(m.To.List, dir)
@@ -380,23 +382,23 @@ func TestKeepRPath(t *testing.T) {
 		return m
 	}
 	for _, c := range []struct {
-		moves []Move
+		moves []edit.Move
 		keep  []string
 		lost  int
 	}{
-		{[]Move{move("p.so", elf.DT_RPATH)}, []string{"p.so"}, 2},
-		{[]Move{move("p.so", elf.DT_RPATH), move("liba.so", elf.DT_NULL), move("libb.so", elf.DT_NULL), move("libopens.so", elf.DT_NULL), move("libnamed.so", elf.DT_NULL)},
+		{[]edit.Move{move("p.so", elf.DT_RPATH)}, []string{"p.so"}, 2},
+		{[]edit.Move{move("p.so", elf.DT_RPATH), move("liba.so", elf.DT_NULL), move("libb.so", elf.DT_NULL), move("libopens.so", elf.DT_NULL), move("libnamed.so", elf.DT_NULL)},
 			[]string{"liba.so", "libopens.so", "p.so"}, 2},
-		{[]Move{move("q.so", elf.DT_RPATH), move("libb.so", elf.DT_NULL)}, nil, 0}, // which finds it by itself
-		{[]Move{move("p.so", elf.DT_RUNPATH)}, nil, 0},
+		{[]edit.Move{move("q.so", elf.DT_RPATH), move("libb.so", elf.DT_NULL)}, nil, 0}, // which finds it by itself
+		{[]edit.Move{move("p.so", elf.DT_RUNPATH)}, nil, 0},
 		// The entry itself goes: no DT_RPATH brings it back.
-		{[]Move{{dir + "/r.so", State{elf.DT_RPATH, runpath.List{dir, dir + "/e"}}, State{elf.DT_RUNPATH, runpath.List{dir}}}}, nil, 1},
+		{[]edit.Move{{dir + "/r.so", edit.State{elf.DT_RPATH, runpath.List{dir, dir + "/e"}}, edit.State{elf.DT_RUNPATH, runpath.List{dir}}}}, nil, 1},
 	} {
-		if lost := Losses(nil, c.moves); len(lost) != c.lost {
+		if lost := edit.Losses(nil, c.moves); len(lost) != c.lost {
 			t.Errorf("lost: %v", lost)
 		}
 		var keep []string
-		for p, loss := range KeepRPath(nil, c.moves) {
+		for p, loss := range edit.KeepRPath(nil, c.moves) {
 			if keep = append(keep, filepath.Base(p)); loss.Opened != (loss.Name == "libnamed.so") {
 				t.Errorf("%s: %s", p, loss)
 			}

@@ -1,4 +1,4 @@
-package edit
+package edit_test
 
 import (
 	"bytes"
@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"cuda-runpath/pkg/edit"
+	"cuda-runpath/pkg/edit/parts"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/loader/tinyelf"
 	"cuda-runpath/pkg/normal"
@@ -53,8 +55,8 @@ func TestNote(t *testing.T) {
 		o.Resolution = note
 		return o
 	}
-	set := func(list string) RunPaths {
-		return RunPaths{Rewrite: func(runpath.List) runpath.List { return runpath.Parse(list) }}
+	set := func(list string) edit.RunPaths {
+		return edit.RunPaths{Rewrite: func(runpath.List) runpath.List { return runpath.Parse(list) }}
 	}
 	interpreter := "/nix/ld.so"
 	program := object(one, right)
@@ -63,41 +65,41 @@ func TestNote(t *testing.T) {
 		object        tinyelf.Object
 		ask           any
 		write, remove bool
-		action        Action
-		note          NoteResult
+		action        edit.Action
+		note          edit.NoteResult
 		want          string
 	}{
-		"another run path":                 {object(one, right), set(two), false, false, Edited, NoteRewritten, says("liba.so", "="+two+"/liba.so")},
-		"the same run path":                {object(one, right), set(one), false, false, Unchanged, NoteRight, right},
-		"the same run path, a wrong note":  {object(one, says("liba.so", "=/x")), set(one), false, false, Edited, NoteRewritten, right},
-		"a note that the loader ignores":   {object(one, "x"), set(one), false, false, Edited, NoteRewritten, right},
-		"none, and none asked for":         {object(one, ""), set(two), false, false, Edited, NoteNone, ""},
-		"none, and one asked for":          {object(one, ""), set(two), true, false, Edited, NoteWritten, says("liba.so", "="+two+"/liba.so")},
-		"none, with the same run path":     {object(one, ""), set(one), true, false, Edited, NoteWritten, right},
-		"no run path any more":             {object(one, right), set(""), true, false, Edited, NoteRemoved, ""},
-		"nothing to say":                   {object(one, ""), set(""), true, false, Edited, NoteNone, ""},
-		"removed":                          {object(one, right), Parts{}, false, true, Edited, NoteRemoved, ""},
-		"removed where there is none":      {object(one, ""), Parts{}, false, true, Unchanged, NoteNone, ""},
-		"written":                          {object(one, ""), Parts{}, true, false, Edited, NoteWritten, right},
-		"written again":                    {object(one, right), Parts{}, true, false, Unchanged, NoteRight, right},
-		"a stub directory goes":            {object(stubs+":"+one, says("liba.so", "="+stubs+"/liba.so")), RunPaths{Maps: runpath.ReplaceStubs}, false, false, Edited, NoteRewritten, says("liba.so", "?/run/opengl-driver/lib:="+one+"/liba.so")},
-		"a stub directory that stays":      {object(stubs, says("liba.so", "="+stubs+"/liba.so")), RunPaths{Maps: runpath.AddDriverLink}, false, false, Edited, NoteRewritten, says("liba.so", "?/run/opengl-driver/lib:?"+stubs)},
-		"not for the driver, a wrong note": {object(one, says("liba.so", "=/x")), RunPaths{Maps: runpath.AddDriverLink, WhenNeeds: true}, false, false, Edited, NoteRewritten, right},
-		"not for the driver, a right note": {object(one, right), RunPaths{Maps: runpath.AddDriverLink, WhenNeeds: true}, false, false, Skipped, NoteRight, right},
-		"one more needed library":          {object(one+":/none", right), Parts{AddNeeded: []string{"libb.so"}}, false, false, Edited, NoteRewritten, "liba.so\x00=" + one + "/liba.so:?/none\x00" + says("libb.so", "?/none")},
-		"what is searched stays searched":  {object(one, says("liba.so", "?"+one)), Parts{}, true, false, Unchanged, NoteRight, says("liba.so", "?"+one)},
-		"another interpreter":              {program, Parts{Interpreter: &interpreter}, false, false, Edited, NoteRight, right},
-		"a file that no run path is for":   {tinyelf.Object{Type: elf.ET_REL, Resolution: right}, set(two), true, false, Skipped, NoteNone, right},
+		"another run path":                 {object(one, right), set(two), false, false, edit.Edited, edit.NoteRewritten, says("liba.so", "="+two+"/liba.so")},
+		"the same run path":                {object(one, right), set(one), false, false, edit.Unchanged, edit.NoteRight, right},
+		"the same run path, a wrong note":  {object(one, says("liba.so", "=/x")), set(one), false, false, edit.Edited, edit.NoteRewritten, right},
+		"a note that the loader ignores":   {object(one, "x"), set(one), false, false, edit.Edited, edit.NoteRewritten, right},
+		"none, and none asked for":         {object(one, ""), set(two), false, false, edit.Edited, edit.NoteNone, ""},
+		"none, and one asked for":          {object(one, ""), set(two), true, false, edit.Edited, edit.NoteWritten, says("liba.so", "="+two+"/liba.so")},
+		"none, with the same run path":     {object(one, ""), set(one), true, false, edit.Edited, edit.NoteWritten, right},
+		"no run path any more":             {object(one, right), set(""), true, false, edit.Edited, edit.NoteRemoved, ""},
+		"nothing to say":                   {object(one, ""), set(""), true, false, edit.Edited, edit.NoteNone, ""},
+		"removed":                          {object(one, right), parts.Edit{}, false, true, edit.Edited, edit.NoteRemoved, ""},
+		"removed where there is none":      {object(one, ""), parts.Edit{}, false, true, edit.Unchanged, edit.NoteNone, ""},
+		"written":                          {object(one, ""), parts.Edit{}, true, false, edit.Edited, edit.NoteWritten, right},
+		"written again":                    {object(one, right), parts.Edit{}, true, false, edit.Unchanged, edit.NoteRight, right},
+		"a stub directory goes":            {object(stubs+":"+one, says("liba.so", "="+stubs+"/liba.so")), edit.RunPaths{Maps: runpath.ReplaceStubs}, false, false, edit.Edited, edit.NoteRewritten, says("liba.so", "?/run/opengl-driver/lib:="+one+"/liba.so")},
+		"a stub directory that stays":      {object(stubs, says("liba.so", "="+stubs+"/liba.so")), edit.RunPaths{Maps: runpath.AddDriverLink}, false, false, edit.Edited, edit.NoteRewritten, says("liba.so", "?/run/opengl-driver/lib:?"+stubs)},
+		"not for the driver, a wrong note": {object(one, says("liba.so", "=/x")), edit.RunPaths{Maps: runpath.AddDriverLink, WhenNeeds: true}, false, false, edit.Edited, edit.NoteRewritten, right},
+		"not for the driver, a right note": {object(one, right), edit.RunPaths{Maps: runpath.AddDriverLink, WhenNeeds: true}, false, false, edit.Skipped, edit.NoteRight, right},
+		"one more needed library":          {object(one+":/none", right), parts.Edit{AddNeeded: []string{"libb.so"}}, false, false, edit.Edited, edit.NoteRewritten, "liba.so\x00=" + one + "/liba.so:?/none\x00" + says("libb.so", "?/none")},
+		"what is searched stays searched":  {object(one, says("liba.so", "?"+one)), parts.Edit{}, true, false, edit.Unchanged, edit.NoteRight, says("liba.so", "?"+one)},
+		"another interpreter":              {program, parts.Edit{Interpreter: &interpreter}, false, false, edit.Edited, edit.NoteRight, right},
+		"a file that no run path is for":   {tinyelf.Object{Type: elf.ET_REL, Resolution: right}, set(two), true, false, edit.Skipped, edit.NoteNone, right},
 	} {
 		t.Run(name, func(t *testing.T) {
 			put(t, map[string][]byte{"f": c.object.Bytes()})
-			o := Options{Note: &Note{Maps: normal.New(normal.Settings{}), Write: c.write, Remove: c.remove}}
-			do := func() Result {
+			o := edit.Options{Note: &edit.Note{Maps: normal.New(normal.Settings{}), Write: c.write, Remove: c.remove}}
+			do := func() edit.Result {
 				switch ask := c.ask.(type) {
-				case RunPaths:
+				case edit.RunPaths:
 					ask.Options, ask.Normal = o, o.Note.Maps
 					return each(t, ask.File, "f")["f"].Result
-				case Parts:
+				case parts.Edit:
 					ask.Options = o
 					return each(t, ask.File, "f")["f"].Result
 				}
@@ -113,7 +115,7 @@ func TestNote(t *testing.T) {
 			if got := noteOf(t, "f"); got != c.want {
 				t.Errorf("the note says %q, want %q", got, c.want)
 			}
-			if r := do(); r.Action == Edited || r.Note.Changed() {
+			if r := do(); r.Action == edit.Edited || r.Note.Changed() {
 				t.Errorf("again: %s, the note %q", r.Action, r.Note)
 			}
 		})

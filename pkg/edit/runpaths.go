@@ -77,7 +77,7 @@ func (p *RunPaths) File(f *tree.File) *RunPathResult {
 		return r
 	case Failed:
 		Again(f, func(im *elfimage.Image) {
-			if now, err := stateOf(im); err == nil {
+			if now, err := StateOf(im); err == nil {
 				r.After = now
 			}
 		})
@@ -93,11 +93,12 @@ func (p *RunPaths) Would(f *tree.File) (Move, bool) {
 	asked := *p
 	asked.Inherits = nil
 	d := &runPathDecision{RunPaths: &asked, path: f.Path, RunPathResult: &RunPathResult{}}
-	return would(f, d.decide, func() (from, to State) { return d.Before, d.planned })
+	return Would(f, d.decide, func() (from, to State) { return d.Before, d.planned })
 }
 
-// would is Would for what decides.
-func would(f *tree.File, decide Decide, states func() (from, to State)) (m Move, ok bool) {
+// Would returns what an edit would do to the run path of a file whose decision is decide, which is asked, and states
+// then; ok is false where it has no place for one, or cannot be read.
+func Would(f *tree.File, decide Decide, states func() (from, to State)) (m Move, ok bool) {
 	if f.Err != nil || !f.ELF() || f.SameAs != "" {
 		return m, false
 	}
@@ -112,16 +113,16 @@ func would(f *tree.File, decide Decide, states func() (from, to State)) (m Move,
 	return m, ok && err == nil
 }
 
-// stateOf reads a file's run path.
-func stateOf(im *elfimage.Image) (State, error) {
+// StateOf reads a file's run path.
+func StateOf(im *elfimage.Image) (State, error) {
 	tag, list, err := im.RunPath()
 	return State{tag, runpath.Parse(list)}, err
 }
 
-// runPathChange returns the change that gives a file a run path, or nil where it has that:
+// RunPathChange returns the change that gives a file a run path, or nil where it has that:
 // an empty list and no tag are the same to the loader. shadowed is the DT_RPATH that is lost,
 // where the file has one beside its DT_RUNPATH. kept is why it is a DT_RPATH although that was not asked for.
-func runPathChange(im *elfimage.Image, path string, after runpath.List, rpath bool,
+func RunPathChange(im *elfimage.Image, path string, after runpath.List, rpath bool,
 	inherits Inherits) (c *elfedit.RunPath, shadowed *string, kept *Loss, err error) {
 	tag, list, err := im.RunPath()
 	if err != nil {
@@ -165,7 +166,7 @@ func (d *runPathDecision) decide(im *elfimage.Image) (*elfedit.Change, string, e
 	if reason := im.SkipReason(); reason != "" {
 		return nil, string(reason), nil
 	}
-	before, err := stateOf(im)
+	before, err := StateOf(im)
 	if err != nil {
 		return nil, "", err
 	}
@@ -207,7 +208,7 @@ func (d *runPathDecision) decide(im *elfimage.Image) (*elfedit.Change, string, e
 		// The tag changes where something asks for it: a DT_RPATH is inherited, a DT_RUNPATH is not.
 		keep := before.Tag == elf.DT_RPATH && d.Rewrite == nil && (d.Maps == 0 ||
 			!d.ForceRunPath && slices.Equal(after, before.List))
-		if change.RunPath, d.Shadowed, d.KeptRPath, err = runPathChange(im, d.path, after, d.ForceRPath || keep,
+		if change.RunPath, d.Shadowed, d.KeptRPath, err = RunPathChange(im, d.path, after, d.ForceRPath || keep,
 			d.Inherits); err != nil {
 			return nil, "", err
 		}

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/cli/command"
-	"cuda-runpath/pkg/cli/editing"
+	"cuda-runpath/pkg/cli/edits"
 	"cuda-runpath/pkg/cli/flags"
 	"cuda-runpath/pkg/cli/walk"
 	"cuda-runpath/pkg/edit"
@@ -91,8 +91,8 @@ the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths a
 		&command.Flag{Kind: command.List, Name: "hints",
 			Usage: "`FILE` says which package has a library: lines \"SONAME ATTRIBUTE\", or nix-locate's output (repeatable)"},
 		&command.Flag{Name: "structured-logs", Usage: "print events to stdout as JSON lines, as nixpkgs' auto-patchelf does"},
-		&command.Flag{Kind: command.List, Name: "tool", Values: editing.ToolNames(),
-			Usage: "do what `NAME` does in the same edit: " + editing.ToolList() + " (repeatable)"},
+		&command.Flag{Kind: command.List, Name: "tool", Values: edits.ToolNames(),
+			Usage: "do what `NAME` does in the same edit: " + edits.ToolList() + " (repeatable)"},
 		&command.Flag{Kind: command.List, Name: "temporary",
 			Usage: "fail if a run path would name a directory below `DIR`, which is gone after the build (repeatable)"},
 		&command.Flag{Name: "expect-driver",
@@ -264,18 +264,20 @@ func (a *autoPatchelf) extraArguments(args []string) error {
 
 // tools reads which maps are applied in the same edit.
 func (a *autoPatchelf) tools(c *command.Line) error {
-	e, err := editing.NewEditor(c)
+	settings, err := edits.Settings(c)
 	if err != nil {
 		return err
 	}
-	if err := e.Apply(c.StringSlice("tool")); err != nil {
+	maps, err := edits.MapsOf(c.StringSlice("tool"), settings.Compat)
+	if err != nil {
 		return err
 	}
-	if e.WhenNeeds {
+	whenNeeds := c.String("when") == "needed"
+	if whenNeeds {
 		a.sources.NeedsDriver = normal.NeedsDriver
 	}
-	a.settings.Apply(normal.New(e.Settings), e.Maps, e.WhenNeeds, e.Note.Write)
-	if e.Maps == 0 {
+	a.settings.Apply(normal.New(settings), maps, whenNeeds, c.Bool("resolution-note"))
+	if maps == 0 {
 		for _, flag := range []string{"driver-link", "compat", "position", "when"} {
 			if c.IsSet(flag) {
 				return command.Misusef("--%s is for a --tool: name the tool too", flag)
@@ -411,7 +413,7 @@ func (a *autoPatchelf) tellOpened(plans []*fixup.Plan) {
 				continue
 			}
 			told[c.Dir] = true
-			a.Log.Info(editing.OpenedLine(c.Why, c.Dir))
+			a.Log.Info(edits.OpenedLine(c.Why, c.Dir))
 		}
 	}
 }
@@ -558,7 +560,7 @@ func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plan
 func reportOf(res *fixup.Result) *patchReport {
 	found, now := res.Before, res.After
 	r := &patchReport{Report: walk.NewReport(res.Path, runpath.Parse(found.List)), Libraries: []libraryReport{}}
-	r.Tag, r.After = editing.TagName(now.Tag), walk.EntriesOf(runpath.Parse(now.List))
+	r.Tag, r.After = edits.TagName(now.Tag), walk.EntriesOf(runpath.Parse(now.List))
 	var parts []string
 	if now.Interpreter != found.Interpreter {
 		r.Interpreter = &interpreterReport{found.Interpreter, now.Interpreter}
@@ -567,7 +569,7 @@ func reportOf(res *fixup.Result) *patchReport {
 	}
 	note := edit.NoteChange(found.Note, now.Note)
 	if note.Changed() {
-		parts = append(parts, editing.NoteLine(note))
+		parts = append(parts, edits.NoteLine(note))
 	}
 	if res.NoNote != nil {
 		note, r.Warn = edit.NoteImpossible, append(r.Warn, res.NoNote.Error())
@@ -575,7 +577,7 @@ func reportOf(res *fixup.Result) *patchReport {
 	r.ResolutionNote = string(note)
 	if r.Line = "unchanged"; res.Edited {
 		if now.List != found.List || now.Tag != found.Tag || len(parts) == 0 {
-			parts = append(parts, editing.ChangeLine(found.Tag, now.Tag, found.List, now.List, nil))
+			parts = append(parts, edits.ChangeLine(found.Tag, now.Tag, found.List, now.List, nil))
 		}
 		r.Action, r.Line = tree.Edited, strings.Join(parts, "; ")
 	}
@@ -643,11 +645,11 @@ func (a *autoPatchelf) file(p *fixup.Plan) *patchReport {
 		}
 	}
 	if p.KeptRPath != nil && (p.Result.Edited || p.Object.Tag == elf.DT_RPATH) {
-		r.Notes = append(r.Notes, editing.KeptRPath(*p.KeptRPath))
+		r.Notes = append(r.Notes, edits.KeptRPath(*p.KeptRPath))
 	}
 	if p.Result.Edited {
 		if p.KeptRPath != nil {
-			r.Line += " (" + command.Printable(editing.KeptRPath(*p.KeptRPath)) + ")"
+			r.Line += " (" + command.Printable(edits.KeptRPath(*p.KeptRPath)) + ")"
 		}
 		if len(p.Lost) > 0 {
 			r.Info = append(r.Info, "dropped "+strings.Join(p.Lost, ", ")+": a stub directory, or not there")

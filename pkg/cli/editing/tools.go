@@ -2,19 +2,16 @@ package editing
 
 import (
 	"slices"
-	"strings"
 
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/cli/flags"
 	"cuda-runpath/pkg/cli/walk"
-	"cuda-runpath/pkg/runpath"
 )
 
 // Tool describes a binary that applies one map of the normal form to the files
 // and directories named on its command line.
 type Tool struct {
 	Name, Usage, Description, Examples string
-	Map                                runpath.Map
 	// Flags are those beside treeFlags and editFlags.
 	Flags []*command.Flag
 	// Common are those of all that help shows first.
@@ -23,17 +20,6 @@ type Tool struct {
 
 // Tools returns the three editing tools.
 func Tools() []*Tool { return []*Tool{&StubReplace, &AutoAddDriverRunpath, &AddCudaCompatRunpath} }
-
-// ToolNames returns their names.
-func ToolNames() (names []string) {
-	for _, t := range Tools() {
-		names = append(names, t.Name)
-	}
-	return names
-}
-
-// ToolList lists their names for a sentence.
-func ToolList() string { return strings.Join(ToolNames(), ", ") }
 
 // StubReplace replaces stub directories by the driver link.
 var StubReplace = Tool{
@@ -49,7 +35,6 @@ other entry holds. Libraries that only the removed stubs offered and that do not
 missing.` + walk.ExitStatus,
 	Examples: "stubReplace --dry-run app\nstubReplace app",
 	Common:   []string{"stub", "offer", "dry-run", "json", "verbose"},
-	Map:      runpath.ReplaceStubs,
 	Flags: []*command.Flag{
 		flags.Stub,
 		{
@@ -70,7 +55,6 @@ The driver's libraries, such as libcuda.so.1, belong to the host and are in no p
 first entry of the run path, after a compat directory, once.` + walk.ExitStatus,
 	Examples: "autoAddDriverRunpath app\nautoAddDriverRunpath --when needed app",
 	Common:   []string{"when", "position", "dry-run", "json", "verbose"},
-	Map:      runpath.AddDriverLink,
 	Flags: []*command.Flag{
 		{Kind: command.String, Name: "when", Default: "always", Values: []string{"always", "needed"},
 			Usage: "which files: `always|needed`; needed: if a file names a library of the driver or the CUDA toolkit in " +
@@ -88,61 +72,18 @@ its kernel module: on Jetson, and by forward compatibility on data-centre GPUs. 
 directory that --compat names, which is required, the first entry of the run path, once.` + walk.ExitStatus,
 	Examples: "addCudaCompatRunpath --compat /nix/store/...-cuda_compat-12.4/compat app",
 	Common:   []string{"compat", "force-rpath", "dry-run", "json", "verbose"},
-	Map:      runpath.AddCompat,
 }
 
 // Command returns the tool as a program.
 func (t *Tool) Command() *command.Command {
 	app := command.New(t.Name, "PATH...", t.Usage, t.Description, t.Examples)
 	app.Common = t.Common
-	if t.Map == runpath.AddCompat {
+	if t == &AddCudaCompatRunpath {
 		app.UsageText = t.Name + " --compat DIR [flags] PATH..."
 	}
 	app.Flags = slices.Concat(app.Flags, t.Flags, flags.Edit, flags.Tree)
 	app.Action = func(c *command.Line) error {
-		return editFiles(c, c.Args, func(e *Editor) error { return e.Apply([]string{t.Name}) })
+		return Files(c, c.Args, func(e *Editor) error { return e.Apply([]string{t.Name}) })
 	}
 	return app
-}
-
-// Normalize returns a command that does the work of several tools in one walk.
-func Normalize() *command.Command {
-	own := []*command.Flag{
-		{Kind: command.List, Name: "tool", Values: ToolNames(),
-			Usage: "do what `NAME` does (repeatable); without it only the normal form"},
-		{
-			Name:  "opened",
-			Usage: "append entries for CUDA toolkit libraries from --libs that a file names in its read-only data"},
-		{Kind: command.List, Name: "libs", Check: flags.CheckEntry, Usage: "with --opened, look in `DIR` (repeatable)"},
-	}
-	for _, t := range Tools() {
-		own = append(own, t.Flags...)
-	}
-	return &command.Command{
-		Name:      "normalize",
-		Usage:     "do the work of several of the tools in one walk",
-		Common:    []string{"tool", "driver-link", "compat", "dry-run", "json", "verbose"},
-		Rare:      true,
-		Examples:  "runpath normalize --tool stubReplace --tool autoAddDriverRunpath app",
-		ArgsUsage: "PATH...",
-		Description: "The tools are " + ToolList() +
-			". The result is the same as running\nthem one after the other, in any order; the time is that of one.",
-		Flags: slices.Concat(own, []*command.Flag{flags.ResolutionNote}, flags.Edit, flags.Tree),
-		Action: func(c *command.Line) error {
-			for _, t := range Tools() {
-				for _, f := range t.Flags {
-					if c.IsSet(f.Name) && !slices.Contains(c.StringSlice("tool"), t.Name) {
-						return command.Misusef("--%s is for %s: give --tool %s too", f.Name, t.Name, t.Name)
-					}
-				}
-			}
-			if c.Bool("opened") != c.IsSet("libs") {
-				return command.Misuse("--opened and --libs DIR go together")
-			}
-			return editFiles(c, c.Args, func(e *Editor) error {
-				e.Opened = c.StringSlice("libs")
-				return e.Apply(c.StringSlice("tool"))
-			})
-		},
-	}
 }

@@ -5,11 +5,12 @@ import (
 	"strings"
 
 	"cuda-runpath/pkg/cli/command"
-	"cuda-runpath/pkg/cli/editing"
+	"cuda-runpath/pkg/cli/edits"
 	"cuda-runpath/pkg/cli/flags"
 	"cuda-runpath/pkg/cli/show"
 	"cuda-runpath/pkg/cli/walk"
 	"cuda-runpath/pkg/edit"
+	"cuda-runpath/pkg/edit/parts"
 	"cuda-runpath/pkg/normal"
 	"cuda-runpath/pkg/runpath"
 )
@@ -50,7 +51,7 @@ func cacheCommand(name, usage, example string, remove bool, more ...*command.Fla
 		Flags: slices.Concat(more, []*command.Flag{flags.Copy, flags.Store, flags.EvenInStore, command.DryRunFlag},
 			flags.Tree),
 		Action: walk.With(func(s *walk.Session, c *command.Line) error {
-			p := edit.Parts{Options: editing.Options(c)}
+			p := parts.Edit{Options: edits.Options(c)}
 			p.Note = &edit.Note{Write: !remove, Remove: remove, Anew: true, Maps: normal.New(normal.Settings{
 				DriverLink: c.String("driver-link"), Compat: c.String("compat"), StubDirs: flags.StubDirs(c),
 			})}
@@ -104,7 +105,7 @@ func Edit() *command.Command {
 				return err
 			}
 			if p.RunPath != nil && !p.ForceRPath && !c.Bool("force-runpath") {
-				p.Inherits = editing.Inherits(s, p.Would)
+				p.Inherits = edits.Inherits(s, p.Would)
 			}
 			return runParts(p, s)
 		}),
@@ -112,9 +113,9 @@ func Edit() *command.Command {
 }
 
 // partsFromFlags reads the flags of edit.
-func partsFromFlags(c *command.Line) (*edit.Parts, error) {
-	p := &edit.Parts{
-		Options:      editing.Options(c),
+func partsFromFlags(c *command.Line) (*parts.Edit, error) {
+	p := &parts.Edit{
+		Options:      edits.Options(c),
 		RemoveNeeded: c.StringSlice("remove-needed"),
 		AddNeeded:    c.StringSlice("add-needed"),
 		AddFirst:     c.Bool("first"),

@@ -6,9 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"cuda-runpath/pkg/cli/editing"
+	"cuda-runpath/pkg/cli/edits"
 	"cuda-runpath/pkg/cli/walk"
 	"cuda-runpath/pkg/edit"
+	"cuda-runpath/pkg/edit/parts"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/normal"
 	"cuda-runpath/pkg/tree"
@@ -17,25 +18,25 @@ import (
 // partsReport is an element of "files" in the JSON document of these commands.
 type partsReport struct {
 	walk.Report
-	Changes []edit.PartChange `json:"changes"`
+	Changes []parts.Change `json:"changes"`
 
 	interpreter string
 }
 
 // runParts edits the session's files. It returns command.ErrFailed where a file failed, after
 // all others were done.
-func runParts(p *edit.Parts, s *walk.Session) error {
+func runParts(p *parts.Edit, s *walk.Session) error {
 	if p.Note.Maps == nil {
 		p.Note.Maps = normal.New(normal.Settings{})
 	}
 	programs := map[string]int{} // that have a note, by their loaders
-	return editing.Edits(s, func(f *tree.File) *partsReport {
+	return edits.Run(s, func(f *tree.File) *partsReport {
 		result := p.File(f)
-		r := &partsReport{editing.Edited(s, f, &result.Result, result.Before, result.After),
-			append([]edit.PartChange{}, result.Changes...), result.Interpreter}
+		r := &partsReport{edits.Report(s, f, &result.Result, result.Before, result.After),
+			append([]parts.Change{}, result.Changes...), result.Interpreter}
 		r.Warn = append(result.Notes, r.Warn...)
 		if result.KeptRPath != nil && result.After.Tag == elf.DT_RPATH {
-			r.Info = append(r.Info, editing.KeptRPath(*result.KeptRPath))
+			r.Info = append(r.Info, edits.KeptRPath(*result.KeptRPath))
 		}
 		r.Notes = slices.Concat(r.Info, r.Warn)
 		var changes []string
@@ -43,7 +44,7 @@ func runParts(p *edit.Parts, s *walk.Session) error {
 			changes = append(changes, c.Part+" "+partText(c.Before)+" -> "+partText(c.After))
 		}
 		if result.Note.Changed() {
-			changes = append(changes, editing.NoteLine(result.Note))
+			changes = append(changes, edits.NoteLine(result.Note))
 		}
 		if r.Action == tree.Edited && r.Reason == "" {
 			r.Line = strings.Join(changes, "; ")

@@ -3,10 +3,10 @@ package programs
 import (
 	"cuda-runpath/pkg/cli/audit"
 	"cuda-runpath/pkg/cli/command"
-	"cuda-runpath/pkg/cli/editing"
 	"cuda-runpath/pkg/cli/explain"
 	"cuda-runpath/pkg/cli/gpu"
 	"cuda-runpath/pkg/cli/hook"
+	"cuda-runpath/pkg/cli/lists"
 	"cuda-runpath/pkg/cli/manifest"
 	"cuda-runpath/pkg/cli/parts"
 	"cuda-runpath/pkg/cli/references"
@@ -22,9 +22,9 @@ func RunPath() *command.Command {
 The run path of a program or library is the list of directories in which the loader searches the libraries that it needs
 (DT_RUNPATH, in older files DT_RPATH).`+walk.ExitStatus, "runpath explain app/bin/app\nrunpath audit app")
 	app.OfFile = "show"
-	app.Commands = append([]*command.Command{show.Command()}, editing.Lists()...)
+	app.Commands = append([]*command.Command{show.Command()}, lists.Commands()...)
 	app.Commands = append(app.Commands, parts.Cache(), parts.Edit())
-	app.Commands = append(app.Commands, editing.Shrink(), editing.Normalize(), explain.Command(), audit.Command(),
+	app.Commands = append(app.Commands, lists.Shrink(), lists.Normalize(), explain.Command(), audit.Command(),
 		gpu.Command(), thin.Command(), references.Command(), manifest.Command(), scripts.Command(), hook.Command())
 	return app
 }

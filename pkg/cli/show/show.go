@@ -9,7 +9,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"cuda-runpath/pkg/cli/command"
-	"cuda-runpath/pkg/cli/editing"
+	"cuda-runpath/pkg/cli/edits"
 	"cuda-runpath/pkg/cli/flags"
 	"cuda-runpath/pkg/cli/walk"
 	"cuda-runpath/pkg/elfimage"
@@ -122,7 +122,7 @@ func (r *shownFile) read(f *tree.File) error {
 	if err != nil {
 		return err
 	}
-	r.Tag, r.Before = editing.TagName(tag), walk.EntriesOf(runpath.Parse(list))
+	r.Tag, r.Before = edits.TagName(tag), walk.EntriesOf(runpath.Parse(list))
 	r.After = r.Before
 	shadowed, both, err := im.Shadowed()
 	if err != nil {

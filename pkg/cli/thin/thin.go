@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/cli/command"
-	"cuda-runpath/pkg/cli/editing"
+	"cuda-runpath/pkg/cli/edits"
 	"cuda-runpath/pkg/cli/flags"
 	"cuda-runpath/pkg/cli/gpu"
 	"cuda-runpath/pkg/cli/gpus"
@@ -308,7 +308,7 @@ func runThin(s *walk.Session, o *thinning) error {
 				result = edit.Result{Action: tree.Failed, Err: f.Blame(err)}
 			}
 			passedOver := result.Action == tree.Skipped
-			r.Report = editing.Edited(s, f, &result, edit.State{}, edit.State{})
+			r.Report = edits.Report(s, f, &result, edit.State{}, edit.State{})
 			r.Before, r.After = nil, nil
 			if r.Action == tree.Edited {
 				r.Line = removed(s, r.Entries, r.all, &thinSummary{Code: r.Code, Freed: r.Freed, Cut: r.Cut, Blanked: r.Blanked})

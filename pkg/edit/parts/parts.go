@@ -1,20 +1,23 @@
-package edit
+// Package parts edits several parts of a file in one edit: interpreter, soname, needed libraries, executable stack,
+// entries of the run path.
+package parts
 
 import (
 	"debug/elf"
 	"fmt"
 	"slices"
 
+	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/elfedit"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/tree"
 )
 
-// Parts is what is asked for of parts of a file, of each file alike. What is nil or empty
+// Edit is what is asked for of parts of a file, of each file alike. What is nil or empty
 // stays as it is.
-type Parts struct {
-	Options
+type Edit struct {
+	edit.Options
 	Interpreter   *string
 	Soname        *string
 	RemoveNeeded  []string
@@ -26,76 +29,76 @@ type Parts struct {
 	ForceRPath    bool
 	// KeepRPath leaves a DT_RPATH one: RunPath changes entries, and does not write a list.
 	KeepRPath bool
-	Inherits  Inherits // as in [RunPaths]
+	Inherits  edit.Inherits // as in [edit.RunPaths]
 }
 
-// PartChange is one thing that an edit changed, with its value before and after: a
+// Change is one thing that an edit changed, with its value before and after: a
 // string, a list of strings (never nil), or for the executable stack a boolean. nil: there
 // was none.
-type PartChange struct {
+type Change struct {
 	Part   string `json:"part"` // interpreter, soname, needed, execstack, runpath
 	Before any    `json:"before"`
 	After  any    `json:"after"`
 }
 
-// PartsResult is what came of a file.
-type PartsResult struct {
-	Result
-	Before, After State  // the run path
-	Interpreter   string // as the edit leaves it; "" where there is none
-	Changes       []PartChange
-	Notes         []string // what the changes may break, a sentence each
-	KeptRPath     *Loss    // as in [RunPathResult]
+// Result is what came of a file.
+type Result struct {
+	edit.Result
+	Before, After edit.State // the run path
+	Interpreter   string     // as the edit leaves it; "" where there is none
+	Changes       []Change
+	Notes         []string   // what the changes may break, a sentence each
+	KeptRPath     *edit.Loss // as in [edit.RunPathResult]
 }
 
 // File edits one file.
-func (p *Parts) File(f *tree.File) *PartsResult {
-	r := &PartsResult{}
-	r.Result = File(f, p.Options, func(im *elfimage.Image) (*elfedit.Change, string, error) {
+func (p *Edit) File(f *tree.File) *Result {
+	r := &Result{}
+	r.Result = edit.File(f, p.Options, func(im *elfimage.Image) (*elfedit.Change, string, error) {
 		return r.decide(p, f.Path, im)
 	})
 	switch r.Action {
-	case Unchanged, Skipped:
+	case edit.Unchanged, edit.Skipped:
 		r.Changes = nil
 		r.After = r.Before
-	case Failed:
+	case edit.Failed:
 		r.made(p, f)
 	}
 	return r
 }
 
-// Would is as that of [RunPaths].
-func (p *Parts) Would(f *tree.File) (Move, bool) {
-	asked, r := *p, &PartsResult{}
+// Would is as that of [edit.RunPaths].
+func (p *Edit) Would(f *tree.File) (edit.Move, bool) {
+	asked, r := *p, &Result{}
 	asked.Inherits = nil
-	return would(f, func(im *elfimage.Image) (*elfedit.Change, string, error) { return r.decide(&asked, f.Path, im) },
-		func() (from, to State) { return r.Before, r.After })
+	return edit.Would(f, func(im *elfimage.Image) (*elfedit.Change, string, error) { return r.decide(&asked, f.Path, im) },
+		func() (from, to edit.State) { return r.Before, r.After })
 }
 
 // made leaves of the changes those that were made although the edit failed.
-func (r *PartsResult) made(p *Parts, f *tree.File) {
+func (r *Result) made(p *Edit, f *tree.File) {
 	planned := r.Changes
 	r.After, r.Changes, r.Notes = r.Before, nil, nil
-	Again(f, func(im *elfimage.Image) {
-		if now, err := stateOf(im); err == nil {
+	edit.Again(f, func(im *elfimage.Image) {
+		if now, err := edit.StateOf(im); err == nil {
 			r.After = now
 		}
-		var left PartsResult
+		var left Result
 		if _, _, err := left.change(p, f.Path, im); err != nil {
 			return
 		}
-		r.Changes = slices.DeleteFunc(planned, func(c PartChange) bool {
-			return slices.ContainsFunc(left.Changes, func(l PartChange) bool { return l.Part == c.Part })
+		r.Changes = slices.DeleteFunc(planned, func(c Change) bool {
+			return slices.ContainsFunc(left.Changes, func(l Change) bool { return l.Part == c.Part })
 		})
 	})
 }
 
-func (r *PartsResult) decide(p *Parts, path string, im *elfimage.Image) (*elfedit.Change, string, error) {
+func (r *Result) decide(p *Edit, path string, im *elfimage.Image) (*elfedit.Change, string, error) {
 	if reason := im.SkipReason(); reason != "" && !(p.headerOnly() && im.Loadable()) {
 		return nil, string(reason), nil
 	}
 	var err error
-	if r.Before, err = stateOf(im); err != nil {
+	if r.Before, err = edit.StateOf(im); err != nil {
 		return nil, "", err
 	}
 	r.Interpreter, _ = im.Interpreter() // who is asked to change it hears of a malformed one
@@ -108,24 +111,24 @@ func (r *PartsResult) decide(p *Parts, path string, im *elfimage.Image) (*elfedi
 		return nil, inapplicable, err
 	}
 	if change.RunPath != nil {
-		r.After = State{change.RunPath.Tag, runpath.Parse(change.RunPath.List)}
+		r.After = edit.State{Tag: change.RunPath.Tag, List: runpath.Parse(change.RunPath.List)}
 	}
 	return &change, "", nil
 }
 
 // headerOnly reports whether all that is asked for is in the program headers, which
 // also a file without a dynamic section has.
-func (p *Parts) headerOnly() bool {
+func (p *Edit) headerOnly() bool {
 	return p.ExecStack != nil && p.Interpreter == nil && p.Soname == nil && p.RunPath == nil &&
 		len(p.RemoveNeeded)+len(p.ReplaceNeeded)+len(p.AddNeeded) == 0
 }
 
 // change returns what is to change in one file, and notes it in the report.
 // inapplicable says why a part has no place in this kind of file.
-func (r *PartsResult) change(p *Parts, path string, im *elfimage.Image) (c elfedit.Change, inapplicable string,
+func (r *Result) change(p *Edit, path string, im *elfimage.Image) (c elfedit.Change, inapplicable string,
 	err error) {
 	note := func(part string, before, after any) {
-		r.Changes = append(r.Changes, PartChange{part, before, after})
+		r.Changes = append(r.Changes, Change{part, before, after})
 	}
 	if p.Interpreter != nil {
 		old, err := im.Interpreter()
@@ -192,7 +195,7 @@ func (r *PartsResult) change(p *Parts, path string, im *elfimage.Image) (c elfed
 
 // needed returns the needed libraries as they are to be, and which of those before
 // have another name then.
-func (p *Parts) needed(before []string) (after []string, renamed map[string]string) {
+func (p *Edit) needed(before []string) (after []string, renamed map[string]string) {
 	renamed = map[string]string{}
 	for _, name := range before {
 		if slices.Contains(p.RemoveNeeded, name) {
@@ -219,7 +222,7 @@ func (p *Parts) needed(before []string) (after []string, renamed map[string]stri
 // orphans notes the libraries that are no longer needed while versions of theirs are:
 // unless another library brings them, glibc's loader stops at an assertion
 // (elf/dl-version.c, _dl_check_map_versions).
-func (r *PartsResult) orphans(im *elfimage.Image, before, after []string, renamed map[string]string) error {
+func (r *Result) orphans(im *elfimage.Image, before, after []string, renamed map[string]string) error {
 	versions, err := im.VersionsNeeded()
 	if err != nil {
 		return err
@@ -237,15 +240,16 @@ func (r *PartsResult) orphans(im *elfimage.Image, before, after []string, rename
 	return nil
 }
 
-func (r *PartsResult) runPath(p *Parts, path string, im *elfimage.Image, c *elfedit.Change,
+func (r *Result) runPath(p *Edit, path string, im *elfimage.Image, c *elfedit.Change,
 	note func(string, any, any)) error {
-	before, err := stateOf(im)
+	before, err := edit.StateOf(im)
 	if err != nil {
 		return err
 	}
 	after := slices.DeleteFunc(slices.Clone(p.RunPath(before.List)), func(entry string) bool { return entry == "" })
 	keep := p.ForceRPath || p.KeepRPath && before.Tag == elf.DT_RPATH
-	if c.RunPath, _, r.KeptRPath, err = runPathChange(im, path, after, keep, p.Inherits); err == nil && c.RunPath != nil {
+	c.RunPath, _, r.KeptRPath, err = edit.RunPathChange(im, path, after, keep, p.Inherits)
+	if err == nil && c.RunPath != nil {
 		note("runpath", entries(before.List), entries(after))
 	}
 	return err

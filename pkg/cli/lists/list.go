@@ -1,4 +1,6 @@
-package editing
+// Package lists has the commands of runpath that write run paths: as given (set, add, remove), without what nothing
+// uses (shrink), or in the normal form (normalize).
+package lists
 
 import (
 	"os"
@@ -6,6 +8,7 @@ import (
 	"strings"
 
 	"cuda-runpath/pkg/cli/command"
+	"cuda-runpath/pkg/cli/editing"
 	"cuda-runpath/pkg/cli/flags"
 	"cuda-runpath/pkg/runpath"
 )
@@ -13,8 +16,8 @@ import (
 // listCommon are the common flags of what writes run paths as given.
 var listCommon = []string{"force-rpath", "keep-empty", "dry-run", "json", "verbose"}
 
-// Lists returns the commands that write a run path as given: set, add and remove.
-func Lists() []*command.Command {
+// Commands returns the commands that write a run path as given: set, add and remove.
+func Commands() []*command.Command {
 	return []*command.Command{{
 		Name:      "set",
 		Also:      []string{"set-rpath", "write"},
@@ -121,5 +124,5 @@ func checkOrder(c *command.Line, what, word string) error {
 
 // rewrite lets a function rewrite the run path of each file.
 func rewrite(c *command.Line, paths []string, f func(runpath.List) runpath.List) error {
-	return editFiles(c, paths, func(e *Editor) error { e.Rewrite = f; return nil })
+	return editing.Files(c, paths, func(e *editing.Editor) error { e.Rewrite = f; return nil })
 }

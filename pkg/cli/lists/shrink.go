@@ -1,10 +1,11 @@
-package editing
+package lists
 
 import (
 	"os"
 	"slices"
 
 	"cuda-runpath/pkg/cli/command"
+	"cuda-runpath/pkg/cli/editing"
 	"cuda-runpath/pkg/cli/flags"
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/runpath"
@@ -32,8 +33,9 @@ and so do the driver link and compat directories. An entry below a temporary dir
 			flags.Copy, flags.Store, flags.EvenInStore, command.DryRunFlag,
 		}, flags.Tree...),
 		Action: func(c *command.Line) error {
-			return editFiles(c, c.Args, func(e *Editor) error {
+			return editing.Files(c, c.Args, func(e *editing.Editor) error {
 				keep := append(c.StringSlice("keep"), driver.Link, driver.Link32, e.DriverLink, e.Compat)
+				e.Temporary = temporaryDirs()
 				e.Shrink = func(entry string) bool {
 					return entry != "" && slices.ContainsFunc(keep, func(k string) bool {
 						return runpath.Key(k) == runpath.Key(entry)
