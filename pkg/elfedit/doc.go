@@ -15,6 +15,8 @@
 //	             │       both ask what a file is (image, quirks)
 //	           Edit ──► Apply
 //
+// What an edit that is killed has left is in record, and finish makes the edit that finishes it.
+//
 // For example, a library with the run path /a gets /a/longer/one. Before and after:
 //
 //	0      ELF header, 7 program headers       ELF header, 8 program headers   one write
@@ -95,6 +97,8 @@
 //	8  zeros over what is dead, so that no store path of a removed entry stays
 //	9  zeros over the record
 //	10 the segment's header, without the flag and the room of the record
+//
+// Where a resolution note has to be silent before 2, the flag goes up by itself after 1, and then the note is silenced.
 //
 // Each of 2, 3, 5, 6 is one write in one page (a program header table that crosses a page, as one
 // of more than 72 headers does, can be torn by a kill). From 2 on, those that follow each other in

@@ -300,7 +300,7 @@ func (f *finisher) progs() error {
 		return err
 	}
 	for _, q := range progs {
-		if _, moves := movableProg(q.Type); (moves || q.Type == elf.PT_GNU_RELRO || q.Type == elf.PT_GNU_EH_FRAME) &&
+		if (movableProg(q.Type) || q.Type == elf.PT_GNU_RELRO || q.Type == elf.PT_GNU_EH_FRAME) &&
 			q.Filesz > 0 && !followsSegment(q, progs) {
 			return fmt.Errorf("%v would not be mapped", q.Type)
 		}
@@ -353,7 +353,7 @@ func (f *finisher) prog(ref progRef) (q elfimage.Prog, err error) {
 		return im.Progs[ref.same], nil
 	}
 	q = *ref.Prog
-	_, moves := movableProg(q.Type)
+	moves := movableProg(q.Type)
 	switch {
 	case q.Type == elf.PT_LOAD:
 		i := slices.IndexFunc(im.Progs, func(p elfimage.Prog) bool { return p.Type == elf.PT_LOAD && p.Vaddr == q.Vaddr })

@@ -175,6 +175,16 @@ func isZero(b []byte) bool {
 // What planner and verifier both ask of a file as it was: facts, which know nothing of a plan. The others are isHole,
 // anchorSection and staleEnd, in quirks.go.
 
+// movableProg reports whether what a program header of a type describes is looked for by that, or a section header, and
+// so may be elsewhere.
+func movableProg(t elf.ProgType) bool {
+	switch t {
+	case elf.PT_NOTE, elf.PT_GNU_PROPERTY, elf.PT_MIPS_ABIFLAGS, elf.PT_MIPS_REGINFO, elf.PT_INTERP:
+		return true
+	}
+	return false
+}
+
 // tableEnd is the offset after the program headers.
 func (im *image) tableEnd() uint64 { return im.Phoff + uint64(len(im.Progs))*im.PhdrSize() }
 

@@ -69,17 +69,6 @@ func movableSection(t elf.SectionType) (rank int, ok bool) {
 	return 0, false
 }
 
-// movableProg returns the rank of a program header whose range can move with it.
-func movableProg(t elf.ProgType) (rank int, ok bool) {
-	switch t {
-	case elf.PT_NOTE, elf.PT_GNU_PROPERTY, elf.PT_MIPS_ABIFLAGS, elf.PT_MIPS_REGINFO:
-		return rankNote, true
-	case elf.PT_INTERP:
-		return rankInterp, true
-	}
-	return 0, false
-}
-
 // dynamicPointers are the entries that hold the address of something that can move.
 var dynamicPointers = []elf.DynTag{
 	elf.DT_HASH, elf.DT_GNU_HASH, elf.DT_SYMTAB, elf.DT_VERSYM, elf.DT_VERNEED, elf.DT_VERDEF,
@@ -124,7 +113,11 @@ func (im *image) extents() []extent {
 		case elfimage.OfSegment:
 			p := &im.Progs[o.Index]
 			e.align = p.Align
-			e.rank, e.movable = movableProg(p.Type)
+			if e.movable = movableProg(p.Type); p.Type == elf.PT_INTERP {
+				e.rank = rankInterp
+			} else if e.movable {
+				e.rank = rankNote
+			}
 		case elfimage.OfDynamic:
 			e.align, e.rank, e.movable, e.dynamic = word, rankDynamicData, true, true
 			switch {

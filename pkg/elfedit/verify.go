@@ -227,8 +227,7 @@ func (v *verifier) progs() error {
 		out := v.before.CopyProgs(nil, len(progs))
 		for i := range progs {
 			q := &progs[i]
-			_, moves := movableProg(q.Type)
-			if !moves && q.Type != elf.PT_NULL && q.Type != elf.PT_PHDR && q.Type != elf.PT_DYNAMIC {
+			if !movableProg(q.Type) && q.Type != elf.PT_NULL && q.Type != elf.PT_PHDR && q.Type != elf.PT_DYNAMIC {
 				out = append(out, *q)
 			}
 		}

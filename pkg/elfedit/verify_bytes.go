@@ -483,11 +483,8 @@ func (v *verifier) sameProgs() []*elfimage.Prog {
 // whose program header it has left: nothing is left of what that describes.
 func (v *verifier) overgrown(o elfimage.Owner) bool {
 	end := v.before.Phoff + uint64(len(v.before.Progs))*v.before.PhdrSize()
-	_, moves := movableProg(elf.PT_NULL)
-	if o.Kind == elfimage.OfSegment {
-		_, moves = movableProg(v.before.Progs[o.Index].Type)
-	}
-	return moves && o.Off < end && v.before.Phoff < o.End()
+	return o.Kind == elfimage.OfSegment && movableProg(v.before.Progs[o.Index].Type) && o.Off < end &&
+		v.before.Phoff < o.End()
 }
 
 // isNew reports whether a program header of afterwards is that of a resolution note in a place where none was.
@@ -684,7 +681,7 @@ func (v *verifier) segments() error {
 		}
 	}
 	for i, p := range v.before.Progs { // those whose place may change, which is compared elsewhere
-		if _, moves := movableProg(p.Type); !moves && p.Type != elf.PT_PHDR && p.Type != elf.PT_DYNAMIC {
+		if !movableProg(p.Type) && p.Type != elf.PT_PHDR && p.Type != elf.PT_DYNAMIC {
 			continue
 		}
 		n := v.sameProg(i)
