@@ -392,7 +392,13 @@ func (c *Case) nowhere(v *Verdict, link, may string) {
 	o := v.Object
 	by, linked := c.asker(o)
 	v.Kind, v.Answer = NoDriverLink, 35
-	add := func() remedy.Remedy { return c.EditForDriver(by, c.Tool("autoAddDriverRunpath")...) }
+	add := func() remedy.Remedy {
+		if c.Start.Script != "" && by == c.Load.Main { // the interpreter of all scripts
+			return remedy.Do("the library that opens it is to have the driver link, not the interpreter; " +
+				"beside NixOS, hostDriver run starts the script with the driver")
+		}
+		return c.EditForDriver(by, c.Tool("autoAddDriverRunpath")...)
+	}
 	row, _ := driver.Lookup(path.Base(o.Name))
 	switch {
 	case o.Cause == loader.DlopenString && row.Soname != "" && row.Soname != o.Name &&

@@ -43,6 +43,10 @@ def follow(start, process, claims, base, run, kept):
             if not remedy or remedy[0] not in EDITORS or tuple(remedy) in tried or elsewhere(remedy, start.directory):
                 continue
             tried.add(tuple(remedy))
+            edited = os.path.realpath(os.path.join(start.directory, remedy[-1]))  # the machine's own are not to be touched
+            if not edited.startswith((os.path.realpath(start.directory) + "/", "/run/", "/usr/local/")):
+                wrong.setdefault(f"{claim.command}'s-remedy", []).append(f"edits {edited}, which is not of the situation")
+                continue
             copy(start.directory, kept)
             done = subprocess.run(remedy, cwd=start.directory, env={**base, **start.env}, stdin=subprocess.DEVNULL, capture_output=True, text=True)
             said = []
