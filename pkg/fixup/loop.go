@@ -424,7 +424,8 @@ func (w *loop) fails(p *Plan) bool {
 func (w *loop) conflict(a, b ask, lacks []string) {
 	pa, pb := w.of(a.by), w.of(b.by)
 	if pa != nil && pb != nil {
-		if an, bn := pa.need(a.name), pb.need(b.name); an != nil && bn != nil && !w.chosen(pa, an) && !w.chosen(pb, bn) {
+		if an, bn := pa.need(a.name), pb.need(b.name); an != nil && bn != nil && !w.chosen(pa, an) && !w.chosen(pb, bn) &&
+			!w.brings(a.by) && !w.brings(b.by) {
 			return // none of the two is ours to change
 		}
 	}
@@ -443,6 +444,16 @@ func (w *loop) conflict(a, b ask, lacks []string) {
 	p.Warnings = append(p.Warnings, fmt.Sprintf(
 		"%s: %s takes %s, which lacks %s that %s needs: in a process that loads both, "+
 			"this one fails if the other comes first", a.name, a.by.path, a.takes.path, strings.Join(lacks, ", "), b.by.path))
+}
+
+// brings reports whether an object is in a start by what the run has found.
+func (w *loop) brings(o *member) bool {
+	for c := range w.chain(o) {
+		if c.need.Outcome == Found {
+			return true
+		}
+	}
+	return false
 }
 
 // lack notes that a file outside the tree lacks a library, if the run has led to it, or was told of it.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"runtime"
+	"strings"
 	"testing"
 )
 
@@ -150,5 +151,46 @@ func TestByHandAFileThatFindsAllAndCannotBeLoaded(t *testing.T) {
 	r.list("out/deps/libq.so", "~/libs:$ORIGIN/../lib")
 	if surprises := r.apply(); len(surprises) > 0 {
 		t.Errorf("%+v", surprises)
+	}
+}
+
+// That what a library needs is missing is said once, of that library: who gets it is edited all the same, in the first run, as files
+// are in which something is missing. It was edited in the second, when others of the tree had what they need.
+func TestByHandWhatIsMissingForWhatAPluginBrings(t *testing.T) {
+	s := newStage(t)
+	s.put("out/a/plugin.so", lib("plugin.so", "libu.so", "libv.so").requires("libv.so", "V_2").with(elf.DT_RUNPATH, "$ORIGIN").Object)
+	s.put("out/b/libu.so", lib("libu.so", "libv.so").requires("libv.so", "V_1").Object)
+	s.put("libs/libv.so", lib("libv.so").defines("V_2").Object)
+	s.libs("~/libs")
+	s.byHand()
+	r := s.resolve()
+	r.outcome("out/b/libu.so", "libv.so", Missing)
+	r.list("out/a/plugin.so", "$ORIGIN:$ORIGIN/../b:~/libs")
+	if surprises := r.apply(); len(surprises) > 0 {
+		t.Errorf("%+v", surprises)
+	}
+}
+
+// Two plugins find what they need, and need two files of one name: that one of them brings its own is new.
+func TestByHandAPluginGetsWhatClashesWithAnother(t *testing.T) {
+	s := newStage(t)
+	s.put("out/a/plugin0.so", lib("plugin0.so", "libv.so").requires("libv.so", "V_1").with(elf.DT_RUNPATH, "$ORIGIN").Object)
+	s.put("out/a/libv.so", lib("libv.so").defines("V_1").Object)
+	s.put("out/b/plugin2.so", lib("plugin2.so", "libu.so").with(elf.DT_RUNPATH, "$ORIGIN").Object)
+	s.put("out/c/libu.so", lib("libu.so", "libv.so").requires("libv.so", "V_2").with(elf.DT_RUNPATH, "$ORIGIN").Object)
+	s.put("out/c/libv.so", lib("libv.so").defines("V_2").Object)
+	s.byHand()
+	warned := func() (all []string) {
+		for _, p := range s.resolve().plans {
+			all = append(all, p.Warnings...)
+		}
+		return all
+	}
+	if got := warned(); len(got) != 1 || !strings.HasSuffix(got[0], "in a process that loads both, this one fails if the other comes first") {
+		t.Errorf("%q", got)
+	}
+	s.put("out/b/plugin2.so", lib("plugin2.so").Object)
+	if got := warned(); len(got) > 0 {
+		t.Errorf("nothing is changed, and %q", got)
 	}
 }

@@ -102,7 +102,7 @@ func (w *loop) start(l *loader.Loader, p *Plan) *start {
 		if from != nil {
 			s.loads[from] = true
 			if p.Object.program() {
-				s.differs(compare(from, o, load, p))
+				s.differs(compare(from, o, load, p, w.planned))
 			}
 		}
 		for _, u := range o.Uses {
@@ -132,7 +132,7 @@ func (w *loop) start(l *loader.Loader, p *Plan) *start {
 		}
 	}
 	if !p.Object.program() && p.Err == nil {
-		s.differs(compare(p, load.Main, load, p))
+		s.differs(compare(p, load.Main, load, p, w.planned))
 	}
 	return s
 }

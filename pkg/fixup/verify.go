@@ -145,7 +145,7 @@ func (v *verification) start(p *Plan) (found []Surprise, err error) {
 			continue
 		}
 		if plan := v.planned[from.File.Path]; plan != nil {
-			found = append(found, compare(plan, from, load, p)...)
+			found = append(found, compare(plan, from, load, p, v.planned)...)
 		}
 	}
 	return found, nil
@@ -157,12 +157,15 @@ func (v *verification) open(p *Plan) ([]Surprise, error) {
 	if err != nil {
 		return nil, err
 	}
-	return compare(p, load.Main, load, p), nil
+	return compare(p, load.Main, load, p, v.planned), nil
 }
 
 // compare says how what a file loads differs from its plan; at least that it was loaded. What
-// it does not load by itself, but others of the program that is started, is the program's.
-func compare(plan *Plan, from *loader.Object, load *loader.Load, started *Plan) []Surprise {
+// it does not load by itself, but others of the program that is started, is the program's. What
+// lacks something for one of the files planned, by Object.Real, for which it is said to be missing,
+// is no surprise.
+func compare(plan *Plan, from *loader.Object, load *loader.Load, started *Plan,
+	planned map[string]*Plan) []Surprise {
 	found := []Surprise{{Plan: plan}}
 	for _, n := range plan.Needs {
 		if n.Cause != loader.Needed {
@@ -174,7 +177,7 @@ func compare(plan *Plan, from *loader.Object, load *loader.Load, started *Plan) 
 		if !load.Interp.Found && n.Outcome != Found {
 			continue // a guess: what that loader finds by itself is not known
 		}
-		if text, own := n.compare(from); text != "" && own {
+		if text, own := n.compare(from, planned); text != "" && own {
 			found = append(found, Surprise{Plan: plan, Need: n, Text: text})
 		} else if text != "" {
 			found = append(found, Surprise{Plan: started, Need: n, Text: text})
@@ -227,12 +230,16 @@ func (p *Plan) kind() string {
 
 // compare says how what an object loads for a need differs from the plan, or ""; own, that the
 // object itself makes the loader do so.
-func (n *Need) compare(from *loader.Object) (text string, own bool) {
+func (n *Need) compare(from *loader.Object, planned map[string]*Plan) (text string, own bool) {
 	for _, u := range from.Uses {
 		if u.Cause != loader.Needed || u.Name != n.Names[0] || u.To == nil {
 			continue
 		}
 		to := u.To
+		said := func(l loader.Lack) bool {
+			by := planned[l.By.File.Path]
+			return l.By != from && by != nil && by.need(u.Name) != nil && by.need(u.Name).unmet()
+		}
 		want := ""
 		switch n.Outcome {
 		case Found:
@@ -247,7 +254,7 @@ func (n *Need) compare(from *loader.Object) (text string, own bool) {
 			return "", true
 		}
 		switch {
-		case len(to.Lacks) > 0:
+		case slices.ContainsFunc(to.Lacks, func(l loader.Lack) bool { return !said(l) }):
 			own := !u.Again && slices.ContainsFunc(to.Lacks, func(l loader.Lack) bool { return l.By == from })
 			return fmt.Sprintf("%s is %s: %s", u.Name, to.Path, to.LackText()), own
 		case want == "":
