@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"cuda-runpath/pkg/audit"
+	"cuda-runpath/pkg/check"
 	"cuda-runpath/pkg/loader/tinyelf"
 )
 
@@ -68,7 +68,7 @@ func TestClosureKeptByNotes(t *testing.T) {
 	}
 	document, _ := exec.Command("runpath", "audit", "--json", "--root", root, "--closure", prog, other).Output()
 	var doc struct {
-		Summary audit.Summary `json:"summary"`
+		Summary check.Summary `json:"summary"`
 	}
 	if err := json.Unmarshal(document, &doc); err != nil {
 		t.Fatalf("%v: %s", err, document)

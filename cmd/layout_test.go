@@ -35,7 +35,8 @@ var layers = [][]string{
 	{"edit"},
 	{"edit/parts"},
 	{"fixup"},
-	{"audit", "host"},
+	{"check", "host"},
+	{"audit"},
 	{"host/offer", "host/made"},
 	{"host/install", "host/private"},
 	{"host/run", "host/sandbox"},
@@ -105,7 +106,7 @@ var linked = []struct{ tools, packages string }{
 		"edit normal loader ldcache files realpath elfedit elfimage tree regular driver runpath resolution store remedy"},
 	{"autoPatchelf", "cli/autopatchelf fixup nixpkgs plainfile"},
 	{"noRunpathAmbiguity", "cli/ambiguity cli/findings cli/loading cli/walk cli/flags cli/command cli/urfave " +
-		"audit explain forwardcompat process scripts references gpucode nixpkgs host host/ldconf host/nixconf host/opened " +
+		"check explain forwardcompat process scripts references gpucode nixpkgs host host/ldconf host/nixconf host/opened " +
 		"loader ldcache files sysroot realpath elfimage tree plainfile regular driver runpath resolution store remedy"},
 }
 

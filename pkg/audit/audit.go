@@ -10,6 +10,7 @@ import (
 	"sort"
 	"strings"
 
+	"cuda-runpath/pkg/check"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/process"
@@ -27,7 +28,7 @@ type Options struct {
 
 // Auditor examines files. It is safe for concurrent use.
 type Auditor struct {
-	*explain.System
+	*check.Checker
 	loads, noted bool
 }
 
@@ -40,45 +41,7 @@ func New(l *loader.Loader, o Options) *Auditor {
 			return size(bytes), ok
 		}
 	}
-	o.Symbols = true
-	return &Auditor{explain.New(l, o.Options), o.Loads, o.Noted}
-}
-
-// ambiguity are the kinds of conclusions of which noRunpathAmbiguity speaks.
-var ambiguity = []string{explain.EmptyEntry, explain.StubEntry, explain.RelativeNeeded, explain.BuildNeeded,
-	explain.DriverBeforeCompat,
-	explain.NoteNamesStub, explain.NoteBypassesDriver, explain.StaleNote, explain.UnreadNote, explain.Ambiguous,
-	explain.Shadowing, explain.LibcMismatch, explain.UndefinedSymbol}
-
-// Ambiguity examines one file as noRunpathAmbiguity does.
-func (a *Auditor) Ambiguity(p string) *Report {
-	return a.examine(p, process.Start{Environment: a.Loader.Environment()}, func(s *explain.Case, r *Report) {
-		r.Findings = s.Tried(slices.DeleteFunc(s.All(), func(f explain.Conclusion) bool {
-			// which loader a library is for, is its program's matter
-			return !slices.Contains(ambiguity, f.ID) || f.ID == explain.LibcMismatch && !s.Program
-		}))
-	})
-}
-
-// examine looks at a file as one of its starts has it.
-func (a *Auditor) examine(p string, start process.Start, look func(*explain.Case, *Report)) *Report {
-	start.File = p
-	state, err := start.Begin(a.Loader)
-	var not *loader.NotLoadable
-	switch {
-	case errors.As(err, &not):
-		return NewSkipped(p, string(not.Reason))
-	case err != nil:
-		return NewFailed(p, err)
-	case state.Static:
-		return NewSkipped(p, string(state.Main.File.ELF.SkipReason()))
-	}
-	r := &Report{Path: p, Outcome: Checked, Entries: runpath.Parse(state.Main.File.List)}
-	if state.Main.File.Tag != 0 {
-		r.Tag = state.Main.File.Tag.String()
-	}
-	look(a.Case(state), r)
-	return r
+	return &Auditor{check.New(l, o.Options), o.Loads, o.Noted}
 }
 
 // An Audit examines files that belong together: what one of them lacks on its own
@@ -96,12 +59,12 @@ type Pending struct {
 	path     string               // until it is examined
 	link     string               // the file that it is a hard link to, which is examined by that name
 	found    []explain.Conclusion // before it is examined
-	report   *Report
+	report   *check.Report
 	subjects []*explain.Case // its starts of which something is left to report
 }
 
 // NewPending takes up a report that needs no examination.
-func NewPending(r *Report) *Pending { return &Pending{report: r} }
+func NewPending(r *check.Report) *Pending { return &Pending{report: r} }
 
 // Take takes up an open file that is to be examined: its descriptor, or -1, is read from now alone.
 func (u *Audit) Take(path string, fd int) *Pending {
@@ -155,14 +118,14 @@ func (u *Audit) python(start process.Start) (found []explain.Conclusion) {
 }
 
 // Script is [Auditor.Script], with what is wrong with the file as a wrapper, whose beginning is head.
-func (u *Audit) Script(p string, head []byte, text string, lang scripts.Language) *Report {
+func (u *Audit) Script(p string, head []byte, text string, lang scripts.Language) *check.Report {
 	r := u.a.Script(p, text, lang)
 	if !bytes.HasPrefix(head, []byte("#!")) {
 		return r
 	}
 	found := u.Wrapper(p)
 	if r == nil && found != nil {
-		r = &Report{Path: p, Outcome: Checked}
+		r = &check.Report{Path: p, Outcome: check.Checked}
 	}
 	if r != nil {
 		r.Findings = append(r.Findings, found...)
@@ -211,11 +174,11 @@ func (u *Audit) Examine(p *Pending) int {
 	a, path := u.a, p.path
 	if f := a.Loader.Files().Open(a.Loader.Absolute(path)); p.link != "" &&
 		!runpath.HasOrigin(f.List+" "+strings.Join(f.Needed, " ")) {
-		p.report = NewSkipped(path, "the same file as "+p.link)
+		p.report = check.NewSkipped(path, "the same file as "+p.link)
 		return 0
 	}
 	for i, start := range u.starts(path) {
-		r := a.examine(path, start, func(s *explain.Case, r *Report) {
+		r := a.Examine(path, start, func(s *explain.Case, r *check.Report) {
 			settled := s.Settled()
 			u.known.learn(path, s)
 			// Only what is missing depends on the other files, and who loads the library: then, and only then, the
@@ -239,7 +202,7 @@ func (u *Audit) Examine(p *Pending) int {
 		}
 	}
 	p.report.Findings = append(p.report.Findings, p.found...)
-	if r := p.report; r.Outcome == Failed {
+	if r := p.report; r.Outcome == check.Failed {
 		id, do := explain.Malformed, remedy.Do("the loader may still load it; restore the file if it is meant to work")
 		if errors.As(r.Err, new(loader.Unreadable)) {
 			id, do = explain.UnreadableFile, remedy.Do("run the audit again where the file can be read")
@@ -251,7 +214,7 @@ func (u *Audit) Examine(p *Pending) int {
 
 // Finish completes the report of an examined file, once all others have been
 // examined. The worst findings come first.
-func (u *Audit) Finish(p *Pending) *Report {
+func (u *Audit) Finish(p *Pending) *check.Report {
 	for _, s := range p.subjects {
 		open := u.unresolved(s) // which may give what is settled another remedy
 		settled := slices.DeleteFunc(slices.Clone(s.Settled()), func(f explain.Conclusion) bool {

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"testing"
 
+	"cuda-runpath/pkg/check"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/loader/tinyelf"
@@ -71,7 +72,7 @@ func (f *folder) auditor(o loader.Options) *Auditor {
 func (f *folder) ambiguity(name string) []explain.Conclusion {
 	f.Helper()
 	r := f.auditor(loader.Options{}).Ambiguity(f.dir + "/" + name)
-	if r.Outcome != Checked {
+	if r.Outcome != check.Checked {
 		f.Fatalf("%s: %s %s", name, r.Outcome, r.Reason)
 	}
 	return r.Findings
@@ -461,8 +462,8 @@ func TestNoRunpathAmbiguity(t *testing.T) {
 
 // outcome is what an audit of the folder says.
 type outcome struct {
-	Reports []*Report
-	Summary Summary
+	Reports []*check.Report
+	Summary check.Summary
 }
 
 // audit examines all regular files that the paths name or that are below them.
@@ -711,7 +712,7 @@ func TestAudit(t *testing.T) {
 					f.Fatal(err)
 				}
 				a.Loader = l
-				return a.examine("/"+hash[1:]+name, process.Start{}, func(s *explain.Case, r *Report) { r.Findings = s.Settled() }).Findings
+				return a.Examine("/"+hash[1:]+name, process.Start{}, func(s *explain.Case, r *check.Report) { r.Findings = s.Settled() }).Findings
 			}
 			f.want(look("p-1/bin/p", tinyelf.Object{Stack: elf.PF_R | elf.PF_W, Interp: hash + "glibc-2.40/lib/ld-linux-x86-64.so.2"}.Needs("libc.so.6").With(elf.DT_RUNPATH, hash+"glibc-2.40/lib")))
 			f.want(look("p-2/bin/p", tinyelf.Object{Stack: elf.PF_R | elf.PF_W, Interp: hash + "glibc-2.40/lib/ld-linux-x86-64.so.2"}.Needs("libc.so.6").With(elf.DT_RUNPATH, hash+"glibc-2.39/lib")), "error libc-mismatch")
@@ -754,7 +755,7 @@ func TestBaselineAcceptsWhatIsThere(t *testing.T) {
 	if err := baseline.Read(&b); err != nil {
 		t.Fatal(err)
 	}
-	accepted := func() (s Summary) {
+	accepted := func() (s check.Summary) {
 		for _, r := range f.audit(loader.Options{}, f.dir).Reports {
 			baseline.Accept(r)
 			s.Count(r)

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"cuda-runpath/pkg/check"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/realpath"
 	"cuda-runpath/pkg/references"
@@ -43,16 +44,9 @@ func Closure(root string, paths []string) (roots, all []string, err error) {
 	return roots, all, err
 }
 
-// Kept is a store path that nothing but resolution notes keeps in a closure.
-type Kept struct {
-	Object string   `json:"object"`
-	Files  []string `json:"files"` // whose notes name it
-	Bytes  int64    `json:"bytes"` // that the closure would lose without it
-}
-
 // KeptByNotes returns what resolution notes alone keep in the closure, all, of the store paths roots of
 // a root: what no file there names in another place, of what the notes of some files alone name.
-func KeptByNotes(root string, roots, all []string, reports []*Report) (kept []Kept, err error) {
+func KeptByNotes(root string, roots, all []string, reports []*check.Report) (kept []check.Kept, err error) {
 	files := map[string][]string{} // whose notes alone name a store path
 	for _, r := range reports {
 		for _, object := range r.Noted {
@@ -87,7 +81,7 @@ func KeptByNotes(root string, roots, all []string, reports []*Report) (kept []Ke
 			}
 		}
 		reach(roots)
-		k := Kept{Object: object, Files: files[object]}
+		k := check.Kept{Object: object, Files: files[object]}
 		lost := append(slices.DeleteFunc(slices.Clone(all), func(p string) bool { return stay[p] }), object)
 		sizes, err := nixStore(root, append([]string{"-q", "--size"}, lost...)...)
 		if err != nil {
@@ -120,7 +114,7 @@ func namedBelow(dir, object string) (named bool) {
 }
 
 // KeptText says what was counted, a line for each.
-func KeptText(kept []Kept) string {
+func KeptText(kept []check.Kept) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "resolution notes alone keep %s in the closure:", remedy.Count(len(kept), "store path"))
 	for _, k := range kept {

@@ -2,13 +2,11 @@ package audit
 
 import (
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"cuda-runpath/pkg/explain"
-	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
 )
 
@@ -100,31 +98,6 @@ func (u *Audit) Unchecked(paths []string, all []*Pending) (empty []*Pending) {
 	}
 	for _, r := range u.a.Unchecked(paths, seen) {
 		empty = append(empty, &Pending{report: r})
-	}
-	return empty
-}
-
-// Unchecked returns a report for each directory among paths below which no file was seen.
-func (a *Auditor) Unchecked(paths, seen []string) (empty []*Report) {
-	here, _ := os.Getwd()
-	abs := func(p string) string { // "." and "sub" may both be named
-		if path.IsAbs(p) {
-			return path.Clean(p)
-		}
-		return path.Join(here, p)
-	}
-	for _, p := range paths {
-		st, err := os.Stat(a.Loader.Host(p))
-		dir := abs(p)
-		if err != nil || !st.IsDir() || slices.ContainsFunc(seen,
-			func(q string) bool { return explain.IsBelow(abs(q), dir) }) {
-			continue
-		}
-		nothing := a.Strictly(explain.Conclusion{ID: explain.NothingChecked,
-			Message: "nothing was checked: there is no ELF file below it",
-			Remedy:  remedy.Do("name the directory that holds the programs and libraries")})
-		empty = append(empty, &Report{Path: p, Outcome: Empty, Reason: "no ELF file",
-			Findings: []explain.Conclusion{nothing}})
 	}
 	return empty
 }

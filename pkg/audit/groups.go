@@ -6,6 +6,7 @@ import (
 	"sort"
 	"strings"
 
+	"cuda-runpath/pkg/check"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/remedy"
 )
@@ -22,7 +23,7 @@ type Group struct {
 const namedFiles = 3
 
 // Groups puts equal findings together, in the order in which they first occur.
-func Groups(reports []*Report) []*Group {
+func Groups(reports []*check.Report) []*Group {
 	var out []*Group
 	known := map[string]*Group{}
 	for _, r := range reports {

@@ -4,15 +4,16 @@ import (
 	"fmt"
 	"testing"
 
+	"cuda-runpath/pkg/check"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/remedy"
 )
 
 func TestGroups(t *testing.T) {
-	var reports []*Report
+	var reports []*check.Report
 	for i := range 5 {
 		p := fmt.Sprintf("p%d", i)
-		reports = append(reports, &Report{Path: p, Findings: []explain.Conclusion{
+		reports = append(reports, &check.Report{Path: p, Findings: []explain.Conclusion{
 			{ID: explain.EmptyEntry, Severity: explain.Error, Message: "entry 2 is empty", Remedy: remedy.Run("runpath", "normalize", p).And("; or not")},
 			{ID: explain.Unresolved, Severity: explain.Error, Message: fmt.Sprintf("lib%d.so is not found", i), Remedy: remedy.Do("add it")},
 		}})
@@ -40,23 +41,23 @@ func TestGroups(t *testing.T) {
 
 // Commands that differ in more than the file are not one command for all.
 func TestGroupOfDifferentCommands(t *testing.T) {
-	report := func(path, entry string) *Report {
-		return &Report{Path: path, Findings: []explain.Conclusion{{ID: explain.UnusedEntry, Severity: explain.Note, Message: "m", Remedy: remedy.Run("runpath", "edit", "--remove-entry", entry, path)}}}
+	report := func(path, entry string) *check.Report {
+		return &check.Report{Path: path, Findings: []explain.Conclusion{{ID: explain.UnusedEntry, Severity: explain.Note, Message: "m", Remedy: remedy.Run("runpath", "edit", "--remove-entry", entry, path)}}}
 	}
 	for other, want := range map[string]string{
 		"/x": "runpath edit --remove-entry /x /a /b",
 		"/y": "runpath edit --remove-entry /x /a (similarly for the others: see --json)",
 	} {
-		groups := Groups([]*Report{report("/a", "/x"), report("/b", other)})
+		groups := Groups([]*check.Report{report("/a", "/x"), report("/b", other)})
 		if len(groups) != 1 || groups[0].Fix().Fix != want {
 			t.Errorf("%d groups: %q, want %q", len(groups), groups[0].Fix().Fix, want)
 		}
 	}
 	// What several load may be one file, which is named once.
-	same := func(path string) *Report {
-		return &Report{Path: path, Findings: []explain.Conclusion{{ID: "unresolved-dependency", Message: "m", Remedy: remedy.Run("runpath", "add", "/l", "/l/lib.so")}}}
+	same := func(path string) *check.Report {
+		return &check.Report{Path: path, Findings: []explain.Conclusion{{ID: "unresolved-dependency", Message: "m", Remedy: remedy.Run("runpath", "add", "/l", "/l/lib.so")}}}
 	}
-	if got := Groups([]*Report{same("/a"), same("/b")})[0].Fix().Fix; got != "runpath add /l /l/lib.so" {
+	if got := Groups([]*check.Report{same("/a"), same("/b")})[0].Fix().Fix; got != "runpath add /l /l/lib.so" {
 		t.Error(got)
 	}
 }
@@ -71,16 +72,16 @@ func TestPathsBelowADirectory(t *testing.T) {
 
 // A file that could not be examined passes only where that, and all else of it, is accepted.
 func TestBaselineAndAFileThatFails(t *testing.T) {
-	failed := func(more ...explain.Conclusion) *Report {
-		return &Report{Path: "/a", Outcome: Failed, Findings: append([]explain.Conclusion{{ID: explain.Malformed, Severity: explain.Error}}, more...)}
+	failed := func(more ...explain.Conclusion) *check.Report {
+		return &check.Report{Path: "/a", Outcome: check.Failed, Findings: append([]explain.Conclusion{{ID: explain.Malformed, Severity: explain.Error}}, more...)}
 	}
 	b := &Baseline{Update: true}
 	b.Accept(failed())
 	b.Update = false
 	for _, c := range []struct {
-		report *Report
-		want   Outcome
-	}{{failed(), Checked}, {failed(explain.Conclusion{ID: explain.EmptyEntry, Severity: explain.Error}), Failed}, {&Report{Path: "/a", Outcome: Failed}, Failed}} {
+		report *check.Report
+		want   check.Outcome
+	}{{failed(), check.Checked}, {failed(explain.Conclusion{ID: explain.EmptyEntry, Severity: explain.Error}), check.Failed}, {&check.Report{Path: "/a", Outcome: check.Failed}, check.Failed}} {
 		if b.Accept(c.report); c.report.Outcome != c.want {
 			t.Errorf("%+v: %s, want %s", c.report.Findings, c.report.Outcome, c.want)
 		}

@@ -5,6 +5,7 @@ import (
 	"path"
 	"path/filepath"
 
+	"cuda-runpath/pkg/check"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/scripts"
@@ -12,8 +13,8 @@ import (
 )
 
 // Script examines the text of a script at a path; nil where there is nothing to report.
-func (a *Auditor) Script(p, text string, lang scripts.Language) *Report {
-	r := &Report{Path: p, Outcome: Checked}
+func (a *Auditor) Script(p, text string, lang scripts.Language) *check.Report {
+	r := &check.Report{Path: p, Outcome: check.Checked}
 	places := scripts.Find(text, lang, nil)
 	for _, place := range places {
 		f := explain.Conclusion{ID: explain.DriverByName, Severity: explain.Note, Library: place.Library, Line: place.Line}

@@ -4,7 +4,7 @@ import (
 	"os"
 	"sync/atomic"
 
-	"cuda-runpath/pkg/audit"
+	"cuda-runpath/pkg/check"
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/cli/findings"
 	"cuda-runpath/pkg/cli/flags"
@@ -46,13 +46,13 @@ not make it fail.`+walk.ExitStatus, "noRunpathAmbiguity app\nnoRunpathAmbiguity 
 		if err != nil {
 			return err
 		}
-		return checkAmbiguity(s, audit.New(l, options), findings.Rooted(c, l, s))
+		return checkAmbiguity(s, check.New(l, options), findings.Rooted(c, l, s))
 	}
 	return app
 }
 
-func checkAmbiguity(s *walk.Session, a *audit.Auditor, in func(string) string) error {
-	var sum audit.Summary
+func checkAmbiguity(s *walk.Session, a *check.Checker, in func(string) string) error {
+	var sum check.Summary
 	var notELF atomic.Int64
 	var seen []string
 	from := &origins{}
@@ -64,7 +64,7 @@ func checkAmbiguity(s *walk.Session, a *audit.Auditor, in func(string) string) e
 		Visit: func(f *tree.File) (*findings.Checked, bool) {
 			if f.Err == nil && !f.ELF() {
 				notELF.Add(1)
-				return findings.CheckedFile(audit.NewSkipped(in(f.Path), string(elfimage.NotELF))),
+				return findings.CheckedFile(check.NewSkipped(in(f.Path), string(elfimage.NotELF))),
 					s.JSON || s.Verbose || s.Named(f.Path)
 			}
 			r := findings.Unexamined(f, in)
@@ -73,8 +73,8 @@ func checkAmbiguity(s *walk.Session, a *audit.Auditor, in func(string) string) e
 				r = a.Ambiguity(in(f.Path))
 				from.explain(r)
 			}
-			if r.Outcome == audit.Failed && (s.Tolerates(f, r.Err) || s.Tolerates(f, walk.ParseError(f))) {
-				r.Outcome = audit.Skipped
+			if r.Outcome == check.Failed && (s.Tolerates(f, r.Err) || s.Tolerates(f, walk.ParseError(f))) {
+				r.Outcome = check.Skipped
 			}
 			return findings.CheckedFile(r), true
 		},

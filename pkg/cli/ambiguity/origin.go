@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"cuda-runpath/pkg/audit"
+	"cuda-runpath/pkg/check"
 	"cuda-runpath/pkg/store"
 )
 
@@ -103,7 +103,7 @@ func (o *origins) of(entry string) string {
 }
 
 // explain adds to each finding of a file which flag or input brought the entries that it is about.
-func (o *origins) explain(r *audit.Report) {
+func (o *origins) explain(r *check.Report) {
 	for i := range r.Findings {
 		f := &r.Findings[i]
 		positions := []int{f.Position}

@@ -16,6 +16,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"cuda-runpath/pkg/audit"
+	"cuda-runpath/pkg/check"
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/cli/findings"
 	"cuda-runpath/pkg/cli/flags"
@@ -66,7 +67,7 @@ runpath audit --sarif findings.sarif --baseline accepted app`,
 			if err != nil {
 				return err
 			}
-			return s.OrStopped(auditPaths(s, c), func(why string) any { return &audit.Summary{Stopped: why} })
+			return s.OrStopped(auditPaths(s, c), func(why string) any { return &check.Summary{Stopped: why} })
 		},
 	}
 }
@@ -81,10 +82,11 @@ func kinds() (words []command.Word) {
 
 // auditPaths carries out what a command line of audit asks for.
 func auditPaths(s *walk.Session, c *command.Line) error {
-	options, err := findings.Options(c)
+	every, err := findings.Options(c)
 	if err != nil {
 		return err
 	}
+	options := audit.Options{Options: every, Loads: c.String("html") != ""}
 	if options.GPUs, err = gpus.Targets(s, c, gpus.General); err != nil {
 		return err
 	}
@@ -194,7 +196,7 @@ func runAudit(s *walk.Session, a *audit.Auditor, in func(string) string, o audit
 		s.Paths = slices.Concat(s.Paths, r.links)
 	}
 	r.whole = a.Begin()
-	failed := (&walk.Sweep[*findings.Checked]{
+	failed := (&walk.Sweep[*examined]{
 		Options: tree.Options{FollowArguments: true}, Visit: r.visit, Together: r.together, Tell: r.tell, End: r.end,
 	}).Run(s)
 	if failed != nil && !errors.Is(failed, command.ErrFailed) {
@@ -214,35 +216,41 @@ func (r *auditing) named(path string) bool {
 	return !r.closure && slices.Contains(r.found.paths, path)
 }
 
+// examined is a file, whose report is made when all are known.
+type examined struct {
+	findings.Checked
+	pending *audit.Pending
+}
+
 // visit takes a file, of which the report is made when all are known. It runs in several goroutines.
-func (r *auditing) visit(f *tree.File) (*findings.Checked, bool) {
+func (r *auditing) visit(f *tree.File) (*examined, bool) {
 	r.visited.Add(1)
 	path := r.in(f.Path)
-	pending := func(about *audit.Report) *findings.Checked {
-		return &findings.Checked{Pending: audit.NewPending(about)}
+	pending := func(about *check.Report) *examined {
+		return &examined{pending: audit.NewPending(about)}
 	}
 	switch {
 	case f.Err == nil && !f.ELF():
 		text, lang, err := scripts.Read(f)
 		if err != nil {
-			return pending(audit.NewFailed(path, err)), true
+			return pending(check.NewFailed(path, err)), true
 		}
 		about := r.whole.Script(path, f.Head(), text, lang)
 		if about == nil && r.named(f.Path) {
-			about = audit.NewSkipped(f.Path, string(elfimage.NotELF))
+			about = check.NewSkipped(f.Path, string(elfimage.NotELF))
 		}
 		return pending(about), about != nil
 	case f.Err == nil && f.SameAs != "":
-		return &findings.Checked{Pending: r.whole.TakeLink(path, r.in(f.SameAs))}, true
+		return &examined{pending: r.whole.TakeLink(path, r.in(f.SameAs))}, true
 	}
 	if about := findings.Unexamined(f, r.in); about != nil {
 		return pending(about), true
 	}
-	return &findings.Checked{Pending: r.whole.Take(path, f.FD())}, true
+	return &examined{pending: r.whole.Take(path, f.FD())}, true
 }
 
 // together examines all files, and adds what only all of them show.
-func (r *auditing) together(all []*findings.Checked) ([]*findings.Checked, error) {
+func (r *auditing) together(all []*examined) ([]*examined, error) {
 	r.found.summary.Skipped = int(r.visited.Load()) - len(all)
 	var seen []*audit.Pending
 	// What the walk has opened is read by now, and so is not opened again.
@@ -250,11 +258,11 @@ func (r *auditing) together(all []*findings.Checked) ([]*findings.Checked, error
 		if r.Context.Err() != nil {
 			return false
 		}
-		r.known.Add(int64(r.whole.Examine(all[i].Pending)))
+		r.known.Add(int64(r.whole.Examine(all[i].pending)))
 		return true
 	}, func(done bool) {
 		if done {
-			seen = append(seen, all[len(seen)].Pending)
+			seen = append(seen, all[len(seen)].pending)
 		}
 	})
 	r.stop()
@@ -270,18 +278,18 @@ func (r *auditing) together(all []*findings.Checked) ([]*findings.Checked, error
 		seen = append(seen, r.whole.Unchecked(inside, seen)...)
 	}
 	for _, p := range seen[len(all):] {
-		all = append(all, &findings.Checked{Pending: p})
+		all = append(all, &examined{pending: p})
 	}
 	return all, nil
 }
 
 // tell finishes the report of a file.
-func (r *auditing) tell(c *findings.Checked) {
-	about := r.whole.Finish(c.Pending)
+func (r *auditing) tell(c *examined) {
+	about := r.whole.Finish(c.pending)
 	about.Ignore(r.ignore)
 	r.accepted.Accept(about)
 	r.found.summary.Count(about)
-	if *c = *findings.CheckedFile(about); c.Action == tree.Skipped && c.Level == 0 && r.named(about.Path) {
+	if c.Checked = *findings.CheckedFile(about); c.Action == tree.Skipped && c.Level == 0 && r.named(about.Path) {
 		c.Level = logrus.InfoLevel
 	}
 	r.found.reports = append(r.found.reports, about)
@@ -363,8 +371,8 @@ type outFile struct {
 // audited is what an audit found.
 type audited struct {
 	paths   []string
-	reports []*audit.Report
-	summary audit.Summary
+	reports []*check.Report
+	summary check.Summary
 }
 
 func (f *outFile) save(stdout io.Writer, found *audited) error {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"cuda-runpath/pkg/audit"
+	"cuda-runpath/pkg/check"
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/cli/walk"
 	"cuda-runpath/pkg/explain"
@@ -22,7 +22,7 @@ var page string
 type pageData struct {
 	Title   string         `json:"title"`
 	Made    string         `json:"made"`
-	Summary *audit.Summary `json:"summary"`
+	Summary *check.Summary `json:"summary"`
 	Rules   []pageRule     `json:"rules"`
 	Strings []string       `json:"strings"` // names and paths, which the files refer to by number
 	Files   []pageFile     `json:"files"`
@@ -71,7 +71,7 @@ func writePage(w io.Writer, found *audited) error {
 		return n
 	}
 	for _, r := range found.reports {
-		if r.Outcome == audit.Skipped {
+		if r.Outcome == check.Skipped {
 			continue
 		}
 		f := pageFile{Path: r.Path, Tag: r.Tag, Entries: walk.EntriesOf(r.Entries), Reason: r.Reason,

@@ -7,7 +7,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"cuda-runpath/pkg/audit"
+	"cuda-runpath/pkg/check"
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/cli/flags"
 	"cuda-runpath/pkg/cli/walk"
@@ -22,13 +22,13 @@ var Ignore = &command.Flag{Kind: command.List, Name: "ignore",
 	Usage: "ambiguity of `SONAME`, which may be a pattern such as 'libnpp*', is intended (repeatable)"}
 
 // Options reads the flags that say what counts as a finding.
-func Options(c *command.Line) (audit.Options, error) {
-	o := audit.Options{Loads: c.String("html") != "", Options: explain.Options{
+func Options(c *command.Line) (explain.Options, error) {
+	o := explain.Options{
 		Layout: explain.Layout{DriverLink: c.String("driver-link"), Compat: c.String("compat"),
 			StubDirs: flags.StubDirs(c), Nix: c.Bool("nix")},
 		Ignore: c.StringSlice("ignore"),
 		Strict: c.Bool("strict"),
-	}}
+	}
 	if err := o.Validate(); err != nil {
 		return o, command.Misusef("--ignore: %v", err)
 	}
@@ -40,24 +40,23 @@ type Checked struct {
 	walk.Report
 	Findings []explain.Conclusion `json:"findings"`
 
-	Result  *audit.Report  `json:"-"`
-	Pending *audit.Pending `json:"-"`
+	Result *check.Report `json:"-"`
 }
 
 // CheckedFile is what a report says in the document and in the log, beside its findings.
-func CheckedFile(r *audit.Report) *Checked {
-	e := &Checked{walk.NewReport(r.Path, r.Entries), append([]explain.Conclusion{}, r.Findings...), r, nil}
+func CheckedFile(r *check.Report) *Checked {
+	e := &Checked{walk.NewReport(r.Path, r.Entries), append([]explain.Conclusion{}, r.Findings...), r}
 	e.Reason, e.Tag = r.Reason, r.Tag
 	switch {
-	case r.Outcome == audit.Failed:
+	case r.Outcome == check.Failed:
 		e.Action = tree.Failed
-	case r.Outcome == audit.Checked && len(r.Findings) == 0:
+	case r.Outcome == check.Checked && len(r.Findings) == 0:
 		e.Line = "nothing to report"
-	case r.Outcome == audit.Skipped:
+	case r.Outcome == check.Skipped:
 		if e.Action = tree.Skipped; r.Err != nil {
 			e.Level = logrus.WarnLevel
 		}
-	case r.Outcome == audit.Empty: // a finding says it
+	case r.Outcome == check.Empty: // a finding says it
 		e.Action, e.Level = tree.Skipped, logrus.TraceLevel
 	}
 	return e
@@ -91,12 +90,12 @@ func Rooted(c *command.Line, l *loader.Loader, s *walk.Session) func(host string
 }
 
 // Unexamined returns the report of an ELF file that cannot, or need not, be examined.
-func Unexamined(f *tree.File, in func(string) string) *audit.Report {
+func Unexamined(f *tree.File, in func(string) string) *check.Report {
 	switch {
 	case f.Err != nil:
-		return audit.NewFailed(in(f.Path), f.Err)
+		return check.NewFailed(in(f.Path), f.Err)
 	case f.SameAs != "":
-		return audit.NewSkipped(in(f.Path), "the same file as "+in(f.SameAs))
+		return check.NewSkipped(in(f.Path), "the same file as "+in(f.SameAs))
 	}
 	return nil
 }

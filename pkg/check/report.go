@@ -1,4 +1,4 @@
-package audit
+package check
 
 import (
 	"fmt"
@@ -30,9 +30,9 @@ type Report struct {
 	Entries  runpath.List // of the run path; nil where there is none
 	Findings []explain.Conclusion
 	// Noted are the store paths that its resolution note names, and nothing else of it, where
-	// [Options.Noted] asks for them.
+	// an audit asks for them.
 	Noted []string
-	// Load is what the loader would load, where [Options.Loads] asks for it.
+	// Load is what the loader would load, where an audit asks for it.
 	Load *explain.File
 }
 
@@ -122,4 +122,11 @@ func (s *Summary) Line(verbose bool) string {
 		line += fmt.Sprintf("; %s could not be examined", remedy.Count(s.Failed, "file"))
 	}
 	return line
+}
+
+// Kept is a store path that nothing but resolution notes keeps in a closure.
+type Kept struct {
+	Object string   `json:"object"`
+	Files  []string `json:"files"` // whose notes name it
+	Bytes  int64    `json:"bytes"` // that the closure would lose without it
 }
