@@ -315,7 +315,14 @@ rec {
       {
         nativeBuildInputs = [ (packagesFor system).cuda-runpath ];
         inherit image;
-        thin = lib.escapeShellArgs ([ "--for=${builtins.concatStringsSep "," gpus}" ] ++ flags);
+        # Packages hold files on purpose that cannot be read.
+        thin = lib.escapeShellArgs (
+          [
+            "--malformed=warn"
+            "--for=${builtins.concatStringsSep "," gpus}"
+          ]
+          ++ flags
+        );
         passthru = {
           unthinned = image;
         }
@@ -339,7 +346,7 @@ rec {
       pkgs = pkgsFor system;
       inherit (pkgs) lib;
       tool = (packagesFor system).cuda-runpath;
-      thin = "runpath thin --nix ${lib.escapeShellArg "--for=${builtins.concatStringsSep "," gpus}"}";
+      thin = "runpath thin --nix --malformed warn ${lib.escapeShellArg "--for=${builtins.concatStringsSep "," gpus}"}";
       paths = builtins.fromJSON (
         builtins.unsafeDiscardStringContext (builtins.readFile found)
       );
@@ -357,9 +364,8 @@ rec {
             ];
           }
           ''
-            # Of a file that cannot be read, nothing is changed.
             paths=$(grep "^$NIX_STORE/" graph | grep -v '[.]drv$' | sort -u)
-            ${thin} --dry-run --json $paths > files.json || (($? == 1))
+            ${thin} --dry-run --json $paths > files.json
             jq --arg store "$NIX_STORE/" '[.files[] | select(.action == "edited").path |
               $store + (ltrimstr($store) | split("/")[0])] | unique' files.json > $out
           '';

@@ -10,8 +10,8 @@
 // layers that change.
 //
 // A store path in the image then has the name that Nix knows, and another content. So nothing is to be copied out of
-// that store, and an image that has a Nix database, by which somebody would, is refused ([ErrDatabase]); the label
-// [ThinnedFor] says what was done.
+// that store, which the label [Store] says, and an image that has a Nix database, by which somebody would, is refused
+// ([ErrDatabase]); the label [ThinnedFor] says what was done.
 package image
 
 import (
@@ -36,8 +36,13 @@ import (
 	"cuda-runpath/pkg/thin"
 )
 
-// ThinnedFor is the label of an image that says for which GPUs it has code.
-const ThinnedFor = "cuda-runpath.thinned-for"
+// Labels of an image: ThinnedFor says for which GPUs it has code, Store what that means for its Nix store.
+const (
+	ThinnedFor = "cuda-runpath.thinned-for"
+	Store      = "cuda-runpath.store"
+)
+
+const storeSays = "its paths have another content than the one that Nix knows for them: copy nothing out of it"
 
 // Errors of Thin that say what to do.
 var (
@@ -56,8 +61,9 @@ type Options struct {
 	Label string
 	// Length says what becomes of files' lengths.
 	Length thin.Length
-	// Told is told of each file that changes, by its path in the image and its length in bytes before; nil: nobody is.
-	Told func(path string, size int64, work *thin.Work)
+	// Told is told of each file with GPU code, by its path in the image and its length in bytes before, and of each that
+	// cannot be read as the ELF file that it says it is, with the reason: it is left as it is.
+	Told func(path string, size int64, work *thin.Work, err error)
 }
 
 // Sum is what became of an image.
@@ -104,13 +110,13 @@ func Thin(from, to string, o Options) (*Sum, error) {
 	w := &work{Options: o, dir: dir}
 	defer w.close()
 	if err := w.read(in); err != nil {
-		return nil, fmt.Errorf("%s: %w", from, err)
+		return nil, err
 	}
 	if err := w.layers(); err != nil {
-		return nil, fmt.Errorf("%s: %w", from, err)
+		return nil, err
 	}
 	if err := w.configure(); err != nil {
-		return nil, fmt.Errorf("%s: %w", from, err)
+		return nil, err
 	}
 	if err := plainfile.Stream(to, 0o644, w.write); err != nil {
 		return nil, err
@@ -309,10 +315,13 @@ func (w *work) thin(l *layer) error {
 		p, err := thin.Decide(data, h.Size, head, w.Options.Options, w.Length, func(string) string { return "" })
 		switch {
 		case errors.Is(err, thin.ErrSkipped):
-			return nil
+		case elfimage.IsMalformed(err):
+			w.tell(h, nil, err)
 		case err != nil:
 			return fmt.Errorf("%s: %w", h.Name, err)
-		case !p.Empty():
+		case p.Empty():
+			w.tell(h, p, nil)
+		default:
 			plans[at] = p
 		}
 		return nil
@@ -321,6 +330,13 @@ func (w *work) thin(l *layer) error {
 		return err
 	}
 	return w.rewrite(l, old, plans)
+}
+
+// tell tells of a file.
+func (w *work) tell(h *tar.Header, p *thin.Work, err error) {
+	if w.Told != nil {
+		w.Told(path.Clean("/"+h.Name), h.Size, p, err)
+	}
 }
 
 // rewrite writes a layer anew with the files that change, by their number.
@@ -343,9 +359,7 @@ func (w *work) rewrite(l *layer, old *io.SectionReader, plans map[int]*thin.Work
 			if err != nil {
 				return fmt.Errorf("%s: %w", h.Name, err)
 			}
-			if w.Told != nil {
-				w.Told(path.Clean("/"+h.Name), h.Size, p)
-			}
+			w.tell(h, p, nil)
 			h.Size, from = p.Size(), io.NewSectionReader(file, 0, p.Size())
 		}
 		if err := out.WriteHeader(h); err != nil {
@@ -486,7 +500,7 @@ func (w *work) configured(text []byte, digests []string) ([]byte, error) {
 	if config == nil {
 		config = map[string]json.RawMessage{}
 	}
-	labels[ThinnedFor] = w.Label
+	labels[ThinnedFor], labels[Store] = w.Label, storeSays
 	put := func(in map[string]json.RawMessage, name string, value any) {
 		in[name], _ = json.Marshal(value) // maps and strings
 	}

@@ -14,11 +14,28 @@ type Length int
 const (
 	Kept    Length = iota // what is free becomes holes
 	Shorter               // whole pages are cut, but of a file that [Bound] names
-	Cutting               // of that too
+	Cutting               // of that too; and what [Signed] names is changed
 )
 
-// Bound says what outside of the file at r counts on the places in it, with a verb before and behind the file: a
-// signature over it, or a debug file, which is joined with it section by section. It is "" where nothing is known.
+// Signed says which section of the file at r holds a signature over it, which any change of the file makes void: ""
+// where none does.
+func Signed(r io.ReaderAt, size int64, head []byte) string {
+	im, err := elfimage.ParseSections(r, size, head)
+	if err != nil {
+		return ""
+	}
+	defer im.Release()
+	for i := range im.Sections {
+		switch name := im.SectionName(i); name {
+		case ".sig", ".signature", "signature": // elfsign of Solaris and NetBSD; bsign
+			return "its section " + name + " holds a signature"
+		}
+	}
+	return ""
+}
+
+// Bound says what outside of the file at r counts on the places in it, with a verb before and behind the file: a debug
+// file, which is joined with it section by section. It is "" where nothing is known.
 // debug returns the path of the debug file of a build ID, "" for none.
 func Bound(r io.ReaderAt, size int64, head []byte, debug func(buildID string) string) string {
 	im, err := elfimage.ParseSections(r, size, head)
@@ -27,11 +44,8 @@ func Bound(r io.ReaderAt, size int64, head []byte, debug func(buildID string) st
 	}
 	defer im.Release()
 	for i := range im.Sections {
-		switch name := im.SectionName(i); name {
-		case ".gnu_debuglink":
+		if im.SectionName(i) == ".gnu_debuglink" {
 			return "a debug file belongs to it, which its section .gnu_debuglink names"
-		case ".sig", ".signature", "signature": // elfsign of Solaris and NetBSD; bsign
-			return "its section " + name + " holds a signature"
 		}
 	}
 	if file := debug(buildID(im)); file != "" {

@@ -47,11 +47,18 @@ func TestBound(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"a.so": "d/" + debug + " is its debug file", "stripped.so": "d/" + debug + " is its debug file", "b.so": "",
-		"linked.so": "a debug file belongs to it, which its section .gnu_debuglink names", "signed.so": "its section .sig holds a signature", "a.c": "",
+		"linked.so": "a debug file belongs to it, which its section .gnu_debuglink names", "signed.so": "", "a.c": "",
 	} {
 		r, size, head := read(name)
 		if got := Bound(r, size, head, find); got != want {
 			t.Errorf("%s: %q, not %q", name, got, want)
+		}
+		want = ""
+		if name == "signed.so" {
+			want = "its section .sig holds a signature"
+		}
+		if got := Signed(read(name)); got != want {
+			t.Errorf("%s: signed: %q, not %q", name, got, want)
 		}
 	}
 }

@@ -16,7 +16,8 @@ import (
 type Work struct {
 	Plan *Plan
 	Code *gpucode.File
-	// Cut makes the file shorter; nil where it keeps its length, which Uncut explains where a shorter one was asked for.
+	// Cut makes the file shorter; nil where it keeps its length. Uncut explains that where a shorter one was asked for,
+	// and why a file is left as it is of which something would go.
 	Cut   *Cut
 	Uncut string
 
@@ -61,16 +62,24 @@ func Decide(r io.ReaderAt, size int64, head []byte, o Options, length Length,
 	case len(w.Code.Containers) == 0:
 		return nil, skipped("no GPU code")
 	}
-	if w.Plan, err = New(w.from, w.Code, o); err != nil || length == Kept {
+	if w.Plan, err = New(w.from, w.Code, o); err != nil {
 		return w, err
 	}
-	w.Cut, err = w.Plan.Cut(w.from, w.size, w.Code)
-	if errors.Is(err, ErrNoCut) {
-		w.Uncut = err.Error()
-	} else if err != nil {
-		return nil, err
+	if length != Kept {
+		w.Cut, err = w.Plan.Cut(w.from, w.size, w.Code)
+		if errors.Is(err, ErrNoCut) {
+			w.Uncut = err.Error()
+		} else if err != nil {
+			return nil, err
+		}
 	}
-	if w.Cut != nil && length != Cutting {
+	if length == Cutting || w.Cut == nil && w.Plan.Empty() {
+		return w, nil
+	}
+	if why := Signed(w.from, w.size, head); why != "" {
+		w.Plan, w.Cut = &Plan{options: o, All: w.Plan.All, Left: w.Plan.Left}, nil
+		w.Uncut = "it is left as it is: " + why + ", which any change makes void; --cut thins it all the same"
+	} else if w.Cut != nil {
 		if why := Bound(w.from, w.size, head, debug); why != "" {
 			w.Cut, w.Uncut = nil, fmt.Sprintf("%v: %s; --cut cuts it all the same", ErrNoCut, why)
 		}

@@ -35,6 +35,10 @@ let
       $CC -shared -fPIC -Wl,-soname,libkernels.so -o $out/lib/libkernels.so kernels.s itself.c
       mkdir $out/share
       echo $out > $out/share/itself
+      # What cannot be read, and what must not change.
+      head -c 70000 $out/lib/libkernels.so > $out/share/broken
+      echo signed > signature
+      $OBJCOPY --add-section .sig=signature $out/lib/libkernels.so $out/share/signed
     '';
   };
   other = runCommand "other" { } ''
@@ -82,6 +86,9 @@ runCommand "for-gpus"
     *"thinned for 9.0"*) ;;
     *) echo "its code: $(runpath gpu $new/lib/libkernels.so)"; exit 1 ;;
     esac
+    same "what cannot be read" "$(stat -c %s $new/share/broken)" 70000
+    same "what is signed stays, but for references" "$(sed "s|''${new##*/}|''${library##*/}|g" $new/share/signed | sha256sum)" \
+      "$(sha256sum < $library/share/signed)"
     if grep -qF $library graph; then echo "the old library is still in the closure"; exit 1; fi
     same "a package without GPU code" "$tools" "$other"
     echo fine > $out

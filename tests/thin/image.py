@@ -96,6 +96,8 @@ def judge(before, after, label):
     labels = d["config"].pop("Labels", {})
     if changed and labels.pop("cuda-runpath.thinned-for", None) != label:
         wrong.append("no label, or another")
+    if changed and "copy nothing out of" not in labels.pop("cuda-runpath.store", ""):
+        wrong.append("no label says that the store's paths have another content")
     if labels != c["config"].pop("Labels"):
         wrong.append("other labels are gone")
     for each in (c, d):

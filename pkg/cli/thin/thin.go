@@ -52,7 +52,7 @@ hashes in a wheel's RECORD do not fit. --dry-run says how much it would be.`,
 				Usage: "blank the hashes of store paths in the command lines that are noted in GPU code, also of objects and " +
 					"archives"},
 			{Name: "keep-length", Usage: "keep the length of files: what goes becomes holes alone"},
-			{Name: "cut", Usage: "also cut programs and libraries that have a signature or a debug file"},
+			{Name: "cut", Usage: "also cut programs and libraries that have a debug file, and thin those that have a signature"},
 			{Kind: command.String, Name: "image",
 				Usage: "PATH is a container image, as dockerTools makes it; write the thinned one to `FILE`"},
 			flags.Nix("a GPU of a number that is not known is a warning"),
@@ -116,15 +116,18 @@ func thinImage(s *walk.Session, to, list string, asked *thinning) error {
 	sum.Length.After, sum.Disk.After = new(uint64), new(uint64)
 	entries, all := 0, 0
 	done, err := image.Thin(s.Paths[0], to, image.Options{Options: asked.Options, Length: asked.length, Label: list,
-		Told: func(path string, size int64, work *thin.Work) {
-			now := uint64(work.Size())
-			r := &thinned{Length: &change{uint64(size), &now}, Code: work.Code.Bytes(), Left: work.Plan.Left, Uncut: work.Uncut}
-			r.Path, r.Action = path, tree.Edited
-			r.finished(work, size)
+		Told: func(path string, size int64, work *thin.Work, err error) {
+			r := &thinned{Left: map[thin.Reason]int{}}
+			result := edit.Result{Action: tree.Failed, Err: err}
+			if err == nil {
+				r.decided(work, size)
+				if result.Action = tree.Unchanged; !work.Empty() {
+					r.finished(work, size, &result)
+				}
+			}
+			r.report(s, &tree.File{Path: path}, &result)
 			sum.add(r)
-			entries, all = entries+r.Entries, all+work.Plan.All
-			r.Line = removed(s, r.Entries, work.Plan.All, &thinSummary{Code: r.Code, Freed: r.Freed, Cut: r.Cut,
-				Blanked: r.Blanked})
+			entries, all = entries+r.Entries, all+r.all
 			t.File(r)
 		}})
 	if err != nil {
@@ -141,9 +144,20 @@ func thinImage(s *walk.Session, to, list string, asked *thinning) error {
 	return t.End(&sum, line)
 }
 
+// decided notes what a file of size bytes has, and what is to become of it.
+func (r *thinned) decided(work *thin.Work, size int64) {
+	now := uint64(work.Size())
+	r.Length = &change{uint64(size), &now}
+	r.Code, r.Left, r.all, r.Uncut = work.Code.Bytes(), work.Plan.Left, work.Plan.All, work.Uncut
+}
+
 // finished notes what was done to a file whose length was size.
-func (r *thinned) finished(work *thin.Work, size int64) {
+func (r *thinned) finished(work *thin.Work, size int64, result *edit.Result) {
+	if result.Action = tree.Edited; work.Finishes() {
+		result.Reason = edit.Finished
+	}
 	if work.Cut != nil {
+		result.MovedNotes = work.Cut.MovedNotes
 		r.Cut = uint64(max(0, size-work.Size()))
 	}
 	if r.Freed, r.Entries, r.Blanked = work.Plan.Bytes, work.Plan.Entries, work.Plan.Blanked; r.Entries > 0 {
@@ -308,23 +322,7 @@ func runThin(s *walk.Session, o *thinning) error {
 				result = edit.Result{Action: tree.Failed, Err: f.Blame(err)}
 			}
 			passedOver := result.Action == tree.Skipped
-			r.Report = edits.Report(s, f, &result, edit.State{}, edit.State{})
-			r.Before, r.After = nil, nil
-			if r.Action == tree.Edited {
-				r.Line = removed(s, r.Entries, r.all, &thinSummary{Code: r.Code, Freed: r.Freed, Cut: r.Cut, Blanked: r.Blanked})
-			}
-			if r.Marked != nil && !*r.Marked {
-				r.Warn = append(r.Warn, "there is no room for the mark that says for which GPUs it was thinned")
-			}
-			if r.Uncut != "" {
-				r.Info = append(r.Info, r.Uncut)
-			}
-			if s.Log.IsLevelEnabled(logrus.DebugLevel) {
-				for _, reason := range slices.Sorted(maps.Keys(r.Left)) {
-					r.Info = append(r.Info, fmt.Sprintf("left: %s: %s", walk.Count(r.Left[reason], "container", "containers"),
-						reason.Text()))
-				}
-			}
+			r.report(s, f, &result)
 			return r, !passedOver || s.Named(f.Path) || s.Verbose
 		},
 		Tell: func(r *thinned) {
@@ -345,6 +343,27 @@ func runThin(s *walk.Session, o *thinning) error {
 			return &sum, line
 		},
 	}).Run(s)
+}
+
+// report says what came of a file.
+func (r *thinned) report(s *walk.Session, f *tree.File, result *edit.Result) {
+	r.Report = edits.Report(s, f, result, edit.State{}, edit.State{})
+	r.Before, r.After = nil, nil
+	if r.Action == tree.Edited {
+		r.Line = removed(s, r.Entries, r.all, &thinSummary{Code: r.Code, Freed: r.Freed, Cut: r.Cut, Blanked: r.Blanked})
+	}
+	if r.Marked != nil && !*r.Marked {
+		r.Warn = append(r.Warn, "there is no room for the mark that says for which GPUs it was thinned")
+	}
+	if r.Uncut != "" {
+		r.Info = append(r.Info, r.Uncut)
+	}
+	if s.Log.IsLevelEnabled(logrus.DebugLevel) {
+		for _, reason := range slices.Sorted(maps.Keys(r.Left)) {
+			r.Info = append(r.Info, fmt.Sprintf("left: %s: %s", walk.Count(r.Left[reason], "container", "containers"),
+				reason.Text()))
+		}
+	}
 }
 
 // thin thins one file. Of what is no program or library, options are blanked alone.
@@ -372,11 +391,9 @@ func (r *thinned) thin(f *tree.File, asked *thinning, dryRun bool, result *edit.
 	case err != nil:
 		return err
 	}
-	plan := work.Plan
-	r.Code, r.Left, r.all, r.Uncut = work.Code.Bytes(), plan.Left, plan.All, work.Uncut
+	r.decided(work, was)
 	blocks := func(st *unix.Stat_t) *uint64 { n := uint64(st.Blocks) * 512; return &n } // stat(2)
-	size := uint64(work.Size())
-	r.Length, r.Disk = &change{uint64(was), &size}, &change{*blocks(f.Stat()), blocks(f.Stat())}
+	r.Disk = &change{*blocks(f.Stat()), blocks(f.Stat())}
 	if work.Empty() {
 		return nil
 	}
@@ -391,15 +408,11 @@ func (r *thinned) thin(f *tree.File, asked *thinning, dryRun bool, result *edit.
 	if err != nil {
 		return err
 	}
-	if r.finished(work, was); work.Cut != nil {
-		result.MovedNotes = work.Cut.MovedNotes
-	}
+	r.finished(work, was, result)
 	var now unix.Stat_t
 	if r.Disk.After = nil; !dryRun && unix.Stat(f.Path, &now) == nil {
 		r.Disk.After = blocks(&now)
 	}
-	if result.Action, result.LeftLinks = tree.Edited, f.OutsideLinks(); work.Finishes() {
-		result.Reason = edit.Finished
-	}
+	result.LeftLinks = f.OutsideLinks()
 	return nil
 }
