@@ -29,18 +29,12 @@ def copy(source, target):
     subprocess.run(["cp", "-a", source, target], check=True)  # hard links, owners and modes too
 
 
-def elsewhere(remedy, directory):
-    """Whether a remedy edits a file that is not the situation's, as the machine's own Python."""
-    files = [os.path.realpath(os.path.join(directory, word)) for word in remedy[1:]]
-    return any(os.path.isfile(file) and not file.startswith(os.path.realpath(directory) + "/") for file in files)
-
-
 def follow(start, process, claims, base, run, kept):
     wrong, tried = {}, set()
     before = {claim.command: {about(text) for text in claim.errors} for claim in claims}
     for claim in claims:
         for text, file, remedy in claim.told:
-            if not remedy or remedy[0] not in EDITORS or tuple(remedy) in tried or elsewhere(remedy, start.directory):
+            if not remedy or remedy[0] not in EDITORS or tuple(remedy) in tried:
                 continue
             tried.add(tuple(remedy))
             edited = os.path.realpath(os.path.join(start.directory, remedy[-1]))  # the machine's own are not to be touched
