@@ -117,14 +117,11 @@ func (t tested) Run() int {
 	return status
 }
 
-// Each document of the scripts in testdata is held against a schema, and each schema has one.
-func TestEverySchemaHasADocument(t *testing.T) {
+// Each schema has a document of the scripts in testdata, which are part of this test: in whatever order the others run.
+func everySchemaHasADocument(t *testing.T) {
 	said, err := os.ReadFile(os.Getenv(schemaLog))
 	if err != nil {
 		t.Fatal(err)
-	}
-	if !bytes.Contains(said, []byte("ok ")) {
-		t.Skip("TestScripts has not run before")
 	}
 	all, _ := schemaFiles.ReadDir("schema")
 	for _, f := range all {

@@ -774,6 +774,25 @@ func TestBaselineAcceptsWhatIsThere(t *testing.T) {
 	}
 }
 
+// A file has one name in a baseline, however it is named when it is examined: below the baseline's directory, a store of a
+// workspace's own too, the name from there; in a store elsewhere, the whole name.
+func TestNamesInABaseline(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	const inside = "nix/store/0123456789abcdfghijklmnpqrsvwxyz-app/bin/p"
+	b, outside := &Baseline{Dir: dir}, "/"+inside
+	up, err := filepath.Rel(dir, outside)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"a/p": "a/p", dir + "/a/p": "a/p", inside: inside, "./" + inside: inside, dir + "/" + inside: inside,
+		outside: outside, up: outside, "../p": "../p"} {
+		if got := b.name(name); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
+
 func TestFingerprintsOutliveARebuild(t *testing.T) {
 	finding := func(hash string) string {
 		entry := "/nix/store/" + hash + "-gcc-13.3.0/lib"

@@ -41,8 +41,8 @@ func Digest(path string, f *explain.Conclusion) string {
 }
 
 // Baseline is the set of accepted findings. Its lines name files as they are named from its
-// directory, however they are named when they are examined; those in a Nix store, and those
-// of another system, have absolute names.
+// directory, however they are named when they are examined; those in a Nix store that is not below
+// it, and those of another system, have absolute names.
 type Baseline struct {
 	// Dir is its directory; "" where files are another system's.
 	Dir string
@@ -99,13 +99,17 @@ func (b *Baseline) name(file string) string {
 		return file
 	}
 	at, err := filepath.Abs(file)
-	if err != nil || store.Contains(at) {
+	if err != nil {
 		return file
 	}
-	if name, err := filepath.Rel(dir, at); err == nil {
-		return name
+	name, err := filepath.Rel(dir, at)
+	if err != nil {
+		return file
 	}
-	return file
+	if store.Contains(at) && !(filepath.IsLocal(name) && store.Contains("/"+name)) {
+		return at
+	}
+	return name
 }
 
 // Gone returns how many accepted findings have not occurred, but for those of kinds that were

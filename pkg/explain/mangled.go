@@ -11,7 +11,7 @@ import (
 func (c *Case) mangled(e *entry) bool {
 	entries, ok := runpath.Meant(e.text)
 	if !ok || e.dir != "" && c.Loader.Files().IsDir(e.dir) || runpath.TokenAt(e.text) != "" &&
-		!strings.ContainsAny(e.text, "; \t\r\n'\"") {
+		!strings.ContainsAny(e.text, ";, \t\r\n'\"") {
 		return false
 	}
 	f := Conclusion{ID: MangledEntry, Message: fmt.Sprintf("entry %d, %q, %s", e.position, e.text,

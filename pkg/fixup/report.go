@@ -173,8 +173,12 @@ func (a *Absence) Fix(inBuild bool) string {
 		add("add "+a.packages(inBuild)+" to buildInputs",
 			fmt.Sprintf("--libs DIR, where DIR is the lib directory of %s (nixpkgs)", a.packages(inBuild)))
 	default:
-		add("add the package that has it to buildInputs, or its directory with addAutoPatchelfSearchPath",
-			"--libs DIR, where DIR is the directory that has it")
+		it := "it"
+		if a.old() {
+			it = "a newer one"
+		}
+		add("add the package that has "+it+" to buildInputs, or its directory with addAutoPatchelfSearchPath",
+			"--libs DIR, where DIR is the directory that has "+it)
 	}
 	if a.Dlopen != "" && !a.Driver {
 		fixes = append(fixes, fmt.Sprintf("--enforce-priority %s if the file may do without it (its .note.dlopen says %s)",
@@ -202,8 +206,14 @@ func (a *Absence) packages(inBuild bool) string {
 			names[i] = name + " of another CUDA (cudaPackages_NN)"
 		}
 	}
+	if a.old() {
+		return "a newer " + strings.Join(names, " or ")
+	}
 	return strings.Join(names, " or ")
 }
+
+// old reports whether there is one already that is too old.
+func (a *Absence) old() bool { return slices.ContainsFunc(a.Rejected, Rejection.old) }
 
 // loaderWith returns a loader for a file in one of the directories of libraries, beside a C
 // library that has what the file needs of a name; in "DIR" where there is none.

@@ -149,6 +149,14 @@ type Rejection struct {
 	Own  bool // in the tree
 }
 
+// lacksVersions says why a library that does not define the versions that a file needs of it is not taken.
+func lacksVersions(names []string) string { return lacks + strings.Join(names, ", ") }
+
+const lacks = "lacks "
+
+// old reports whether the library that was not taken is one of the right name, but an old one.
+func (r Rejection) old() bool { return strings.HasPrefix(r.Why, lacks) }
+
 // unmet reports whether there is nothing for the need.
 func (n *Need) unmet() bool {
 	return n.Outcome == Missing || n.Outcome == Ignored || n.Outcome == Optional
@@ -703,7 +711,7 @@ func (r *Resolver) inLibC(p *Plan, name string) (ok bool, why *Rejection) {
 		return false, nil // a linker script, say
 	}
 	if lacks := lib.Lacks(o.File, name); len(lacks) > 0 {
-		return true, &Rejection{Path: in.LibC + "/" + name, Why: "lacks " + strings.Join(lacks, ", ")}
+		return true, &Rejection{Path: in.LibC + "/" + name, Why: lacksVersions(lacks)}
 	}
 	return true, nil
 }
@@ -877,7 +885,7 @@ func (r *Resolver) refuse(p *Plan, name string, c Candidate) string {
 		return fmt.Sprintf("was linked against %s, not %s", lib.LibC, mine)
 	}
 	if lacks := lib.Lacks(o.File, name); len(lacks) > 0 {
-		return "lacks " + strings.Join(lacks, ", ")
+		return lacksVersions(lacks)
 	}
 	if in := r.ix.loader.Interpreter(p.runsOn(), o.ABI); in.Kind == loader.GLibc {
 		if symbol := loader.AssertsFor(lib.File, o.File, name, in.Version); symbol != "" {

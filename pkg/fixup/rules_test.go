@@ -568,6 +568,15 @@ func TestRule8Absences(t *testing.T) {
 	if a, b := alone.Fix(true), alone.Fix(false); !strings.HasPrefix(a, "add cudaPackages.libcublas to buildInputs;") || !strings.Contains(b, "directory of cudaPackages_12.libcublas (nixpkgs);") {
 		t.Errorf("%s\n%s", a, b)
 	}
+	// Where one is given that is too old, it is not asked for as if it were not there.
+	old := &Absence{Name: "libstdc++.so.6", first: "libstdc++.so.6", Attributes: []string{"stdenv.cc.cc.lib"}, Rejected: []Rejection{{Path: "/gcc/libstdc++.so.6", Why: "lacks GLIBCXX_3.4.31"}}}
+	if a, b := old.Fix(true), old.Fix(false); !strings.HasPrefix(a, "add a newer stdenv.cc.cc.lib to buildInputs;") || !strings.Contains(b, "directory of a newer stdenv.cc.cc.lib (nixpkgs);") {
+		t.Errorf("%s\n%s", a, b)
+	}
+	old.Attributes = nil
+	if a, b := old.Fix(true), old.Fix(false); !strings.HasPrefix(a, "add the package that has a newer one to buildInputs,") || !strings.Contains(b, "DIR is the directory that has a newer one;") {
+		t.Errorf("%s\n%s", a, b)
+	}
 	for name, want := range map[string][2]string{
 		"libcudart.so.13": {`add cudaPackages_13.cuda_cudart to buildInputs; or autoPatchelfIgnoreMissingDeps = [ "libcudart.so.13" ] if it is not wanted`,
 			"--libs DIR, where DIR is the lib directory of cudaPackages_13.cuda_cudart (nixpkgs); or --ignore-missing libcudart.so.13 if it is not wanted"},

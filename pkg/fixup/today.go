@@ -5,7 +5,6 @@ import (
 	"debug/elf"
 	"path"
 	"slices"
-	"strings"
 	"sync"
 
 	"cuda-runpath/pkg/driver"
@@ -111,7 +110,7 @@ func use(uses []loader.Use, name string) found {
 					versions = append(versions, l.Version)
 				}
 			}
-			return found{rejected: &Rejection{Path: u.To.Path, Why: "lacks " + strings.Join(versions, ", ")}}
+			return found{rejected: &Rejection{Path: u.To.Path, Why: lacksVersions(versions)}}
 		}
 		return found{path: u.To.Path}
 	}

@@ -15,8 +15,12 @@ var originWords = []string{"$$ORIGIN", "\\$ORIGIN", "$(ORIGIN)", "{ORIGIN}", "RI
 func Meant(entry string) (entries []string, ok bool) {
 	text := strings.Trim(entry, `'"`+" \t\r\n")
 	text = strings.ReplaceAll(text, `\$`, "$")
-	if strings.Contains(text, ";") { // no separator but LD_LIBRARY_PATH's
-		for part := range strings.SplitSeq(text, ";") {
+	separator := ";" // of LD_LIBRARY_PATH alone
+	if !strings.Contains(text, separator) && isCommaList(text) {
+		separator = ","
+	}
+	if strings.Contains(text, separator) {
+		for part := range strings.SplitSeq(text, separator) {
 			if more, mangled := Meant(part); mangled {
 				entries = append(entries, more...)
 			} else if part != "" {
@@ -37,6 +41,20 @@ func Meant(entry string) (entries []string, ok bool) {
 		return []string{text}, true
 	}
 	return nil, false
+}
+
+// isCommaList reports whether a text is several entries that a comma separates, as the options of -Wl. A directory may
+// have a comma in its name.
+func isCommaList(text string) bool {
+	if !strings.Contains(text, ",") {
+		return false
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		if _, mangled := Meant(part); part != "" && !mangled && !FromOrigin(part) {
+			return false
+		}
+	}
+	return true
 }
 
 // Literally says that an entry is not what was meant.
