@@ -494,7 +494,11 @@ func starts(cc []string, run []string, interp, ofLoader string, musl bool, machi
 			return 0, fmt.Errorf("%w: it takes %s", errSkip, tool)
 		}
 	}
-	t, err := makeTemplates(cc, interp, ofLoader, musl)
+	another := ofLoader
+	if machine != 0 { // a cross compiler links with its own
+		another = ""
+	}
+	t, err := makeTemplates(cc, interp, another, musl)
 	if err != nil {
 		return 0, err
 	}
