@@ -34,6 +34,65 @@ func TestMuchThatIsMissingBehindManyChoices(t *testing.T) {
 	}
 }
 
+// Each candidate that lacks something itself is refused in turn.
+func TestCandidatesThatLackSomethingThemselves(t *testing.T) {
+	s := newStage(t)
+	s.put("a/libx.so", lib("libx.so", "libgone1.so").Object)
+	s.put("b/libx.so", lib("libx.so", "libinner.so").with(elf.DT_RUNPATH, "$ORIGIN").Object)
+	s.put("b/libinner.so", lib("libinner.so", "libgone2.so").Object)
+	s.put("c/libx.so", lib("libx.so").Object)
+	s.put("d/libx.so", lib("libx.so").Object)
+	s.put("out/libp.so", lib("libp.so", "libx.so").Object)
+	s.libs("~/a", "~/b", "~/c", "~/d")
+	r := s.resolve()
+	r.list("out/libp.so", "~/c")
+	r.rejected("out/libp.so", "libx.so", "~/a/libx.so", "needs libgone1.so, which is missing")
+	// Where none is whole, nixpkgs' choice stays, and what it lacks is said.
+	s.src.Libs = nil
+	s.libs("~/a", "~/b")
+	r = s.resolve()
+	r.list("out/libp.so", "~/a")
+	if p := r.plan("out/libp.so"); len(p.Lacks) != 1 || p.Lacks[0].Names[0] != "libgone1.so" {
+		t.Errorf("%+v", p.Lacks)
+	}
+}
+
+// A refusal with which a program fails that would start is taken back, though one that fails anyway then fails at more.
+func TestARefusalThatHelpsNobody(t *testing.T) {
+	s := newStage(t)
+	s.put("libs0/libx.so", lib("libx.so").defines("V_1").Object)
+	s.put("libs1/libx.so", lib("libx.so").defines("V_2").Object)
+	s.put("out/lib/liba.so", lib("liba.so", "libx.so").Object)
+	s.put("out/lib/libold.so", lib("libold.so", "libx.so").requires("libx.so", "V_1").Object)
+	for _, name := range []string{"libnew.so", "libnewer.so"} {
+		s.put("out/lib/"+name, lib(name, "libx.so").requires("libx.so", "V_2").Object)
+	}
+	s.put("out/starts", prog("liba.so", "libold.so").Object)
+	s.put("out/fails", prog("liba.so", "libnew.so", "libnewer.so", "libgone.so").Object)
+	s.libs("~/libs0", "~/libs1")
+	r := s.resolve()
+	r.list("out/lib/liba.so", "~/libs0")
+	if len(r.need("out/lib/liba.so", "libx.so").tried) != 1 {
+		t.Error("it was never refused")
+	}
+}
+
+// A library and a program want different copies of one library, and a third does for both: the one whose path comes first keeps its own.
+func TestATieGoesByPath(t *testing.T) {
+	for at, want := range map[string][2]string{"out/bin/p": {"~/out/a", "~/libs"}, "out/ap/p": {"~/libs", "~/out/c"}} {
+		s := newStageIn(t)
+		s.put("out/a/libz.so", lib("libz.so").defines("V_1").Object)
+		s.put("out/b/libv.so", lib("libv.so", "libz.so").requires("libz.so", "V_1").Object)
+		s.put("out/c/libz.so", lib("libz.so").defines("V_2").Object)
+		s.put("libs/libz.so", lib("libz.so").Object) // has every version
+		s.put(at, prog("libz.so").requires("libz.so", "V_2").Object)
+		s.libs("~/libs")
+		r := s.resolve()
+		r.list("out/b/libv.so", want[0])
+		r.list(at, want[1])
+	}
+}
+
 // What is kept of a start is little for each library in it, and no more where each of them lacks something.
 func TestWhatIsKeptOfManyStarts(t *testing.T) {
 	kept := func(length int) int64 {

@@ -1320,6 +1320,48 @@ func TestByHandWhatProgramsOfTheTreeLoad(t *testing.T) {
 	s.resolve().list("out/lib/libouter.so", "$ORIGIN")
 }
 
+// A plugin that gets a DT_RUNPATH for something else gets what it inherited too, and the program is left alone.
+func TestByHandAPluginThatInheritsAndLacks(t *testing.T) {
+	s := newStage(t)
+	s.put("out/lib/libinner.so", lib("libinner.so").Object)
+	s.put("out/lib/libouter.so", lib("libouter.so").Object)
+	s.put("out/plugins/plugin.so", lib("plugin.so", "libinner.so", "libfar.so").Object)
+	s.put("out/main", onStage("libouter.so").with(elf.DT_RPATH, "$ORIGIN/lib").opens("libouter.so").Object)
+	s.put("libs/libfar.so", lib("libfar.so").Object)
+	s.libs("~/libs")
+	s.byHand()
+	r := s.resolve()
+	r.list("out/plugins/plugin.so", "~/libs:$ORIGIN/../lib")
+	if p := r.plan("out/plugins/plugin.so"); p.State().Tag != elf.DT_RUNPATH || r.plan("out/main").Changes() {
+		t.Errorf("%v", p.State())
+	}
+	if surprises := r.apply(); len(surprises) > 0 {
+		t.Errorf("%+v", surprises)
+	}
+}
+
+// By hand a stub directory stays with which alone a file starts; what is found elsewhere needs none.
+func TestByHandAStubDirectoryThatIsNeeded(t *testing.T) {
+	s := newStage(t)
+	s.put("sdk/stubs/libstub.so", lib("libstub.so").Object)
+	s.put("libs/libfar.so", lib("libfar.so").Object)
+	for _, name := range []string{"out/starts", "out/dead"} {
+		needs := []string{"libfar.so"}
+		if name == "out/starts" {
+			needs = append(needs, "libstub.so")
+		}
+		s.put(name, onStage(needs...).with(elf.DT_RUNPATH, "~/sdk/stubs:~/out").Object)
+	}
+	s.libs("~/libs")
+	s.byHand()
+	r := s.resolve()
+	r.list("out/starts", "~/sdk/stubs:~/out:~/libs")
+	r.list("out/dead", "~/out:~/libs")
+	if p := r.plan("out/dead"); len(p.Lost) != 1 || p.Lost[0] != s.path("~/sdk/stubs") {
+		t.Errorf("%q", p.Lost)
+	}
+}
+
 // A program whose DT_RPATH its libraries inherit may get another run path because it was asked for: those get the entry then.
 func TestALibraryThatWouldInheritNoMore(t *testing.T) {
 	for name, ask := range map[string]func(*stage){

@@ -111,6 +111,8 @@ func TestNormalForm(t *testing.T) {
 			set: func(s *Settings) { s.Compat = link + "/" }},
 		{name: "the compat directory in a stub's place", in: "/x/stubs:/a", maps: ReplaceStubs, want: "/c:" + link + ":/a", note: Notes{Stubs: []string{"/x/stubs"}},
 			set: func(s *Settings) { s.Compat, s.CompatForStubs = "/c", true }},
+		{name: "the compat directory where the stub is gone already", in: "/a", maps: ReplaceStubs, want: "/c:" + link + ":/a", note: Notes{DriverFor: []string{"libcuda.so.1"}},
+			set: func(s *Settings) { s.Compat, s.CompatForStubs, s.Needed = "/c", true, []string{"libcuda.so.1"} }},
 		{name: "the compat directory, and no stub", in: "/a", maps: ReplaceStubs, want: "/a",
 			set: func(s *Settings) { s.Compat, s.CompatForStubs = "/c", true }},
 		{name: "a compat directory is known by its name and what it holds", in: "/a:/compat:/has-cuda/compat:" + link, maps: AddDriverLink,

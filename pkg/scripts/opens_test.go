@@ -17,6 +17,7 @@ func TestOpens(t *testing.T) {
 		{`ctypes.CDLL("libx.so", ctypes.RTLD_GLOBAL)`, "'libx.so'G!"},
 		{"a = ctypes.cdll.LoadLibrary('/p/liby.so')\nb = ffi.dlopen('libz.so.1')\nload = ctypes.CDLL\nload('libw.so')\n", "'/p/liby.so'! 'libz.so.1'! 'libw.so'!"},
 		{"CDLL(f'lib{x}.so')\nCDLL('lib' + x)\nCDLL(None)\nCDLL('libq.so', mode=RTLD_NOLOAD)\nload_library('x', '.')\n", ""},
+		{"it = 'not ended\nctypes.CDLL(\"libx.so\")\n", "'libx.so'!"},
 		{"print('ctypes.CDLL(\"libx.so\")')\n", ""},
 	} {
 		var got []string

@@ -30,6 +30,8 @@ func TestWrapped(t *testing.T) {
 		"behind":                 suffix("LD_LIBRARY_PATH", "/a") + suffix("LD_LIBRARY_PATH", "/given") + suffix("LD_PRELOAD", "/l.so") + start,
 		"in double quotes":       strings.ReplaceAll(prefix("LD_LIBRARY_PATH", "/a"), "'/a'", `"/a"`) + start,
 		"default":                "export LD_AUDIT=${LD_AUDIT-'/a b'}\nexport LD_LIBRARY_PATH=${LD_LIBRARY_PATH-'/none'}\n" + start,
+		"default of nothing":     "export LD_LIBRARY_PATH=\nexport LD_LIBRARY_PATH=${LD_LIBRARY_PATH-/none}${LD_LIBRARY_PATH+:/a}\n" + start,
+		"no comment":             "export LD_LIBRARY_PATH=/a#b:/c\n" + start,
 		"unset":                  "unset LD_LIBRARY_PATH\n" + start,
 		"empty":                  "LD_LIBRARY_PATH=\n" + start,
 		"old":                    "export LD_LIBRARY_PATH='/x'${LD_LIBRARY_PATH:+':'}$LD_LIBRARY_PATH\n" + start,
