@@ -24,7 +24,7 @@ import (
 // .github/ARCHITECTURE.md.
 var layers = [][]string{
 	{"elfimage", "runpath", "forwardcompat", "resolution", "store", "remedy", "regular", "nixpkgs",
-		"realpath"},
+		"realpath", "scripts/syntax", "scripts/wrapper"},
 	{"tree", "plainfile"},
 	{"sysroot"},
 	{"elfedit", "ldcache", "driver", "gpucode"},
@@ -106,7 +106,7 @@ var linked = []struct{ tools, packages string }{
 		"edit normal loader ldcache files realpath elfedit elfimage tree regular driver runpath resolution store remedy"},
 	{"autoPatchelf", "cli/autopatchelf fixup nixpkgs plainfile"},
 	{"noRunpathAmbiguity", "cli/ambiguity cli/findings cli/loading cli/walk cli/flags cli/command cli/urfave " +
-		"check explain forwardcompat process scripts references gpucode nixpkgs host host/ldconf host/nixconf host/opened " +
+		"check explain forwardcompat process scripts/syntax scripts/wrapper references gpucode nixpkgs host host/ldconf host/nixconf host/opened " +
 		"loader ldcache files sysroot realpath elfimage tree plainfile regular driver runpath resolution store remedy"},
 }
 

@@ -16,7 +16,7 @@ import (
 	"cuda-runpath/pkg/process"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
-	"cuda-runpath/pkg/scripts"
+	"cuda-runpath/pkg/scripts/syntax"
 )
 
 // Options say what an audit examines.
@@ -118,7 +118,7 @@ func (u *Audit) python(start process.Start) (found []explain.Conclusion) {
 }
 
 // Script is [Auditor.Script], with what is wrong with the file as a wrapper, whose beginning is head.
-func (u *Audit) Script(p string, head []byte, text string, lang scripts.Language) *check.Report {
+func (u *Audit) Script(p string, head []byte, text string, lang syntax.Language) *check.Report {
 	r := u.a.Script(p, text, lang)
 	if !bytes.HasPrefix(head, []byte("#!")) {
 		return r

@@ -9,11 +9,12 @@ import (
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/scripts"
+	"cuda-runpath/pkg/scripts/syntax"
 	"cuda-runpath/pkg/store"
 )
 
 // Script examines the text of a script at a path; nil where there is nothing to report.
-func (a *Auditor) Script(p, text string, lang scripts.Language) *check.Report {
+func (a *Auditor) Script(p, text string, lang syntax.Language) *check.Report {
 	r := &check.Report{Path: p, Outcome: check.Checked}
 	places := scripts.Find(text, lang, nil)
 	for _, place := range places {

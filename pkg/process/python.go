@@ -9,7 +9,7 @@ import (
 
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/regular"
-	"cuda-runpath/pkg/scripts"
+	"cuda-runpath/pkg/scripts/syntax"
 )
 
 // Wanted is what a script has its interpreter open.
@@ -177,7 +177,7 @@ func (p *Python) script(l *loader.Loader, file string) []Wanted {
 	if host, _, err := l.Files().Resolve(at); err == nil { // as Python does with the script's own name
 		at = l.Inside(host)
 	}
-	m := &importer{l: l, python: p, own: path.Dir(at), more: scripts.SiteDirectories(text), seen: map[string]bool{}}
+	m := &importer{l: l, python: p, own: path.Dir(at), more: syntax.SiteDirectories(text), seen: map[string]bool{}}
 	m.follow(text, file, "", false, true)
 	return m.found
 }
@@ -195,7 +195,7 @@ type importer struct {
 // follow takes up what a text opens; those of a module that are in a block may be of another system, or taken back.
 // sure says that the text is run whenever the script is.
 func (m *importer) follow(text, file, pkg string, sureOnly, sure bool) {
-	for _, o := range scripts.Opens(text) {
+	for _, o := range syntax.Opens(text) {
 		if sureOnly && !o.Sure {
 			continue
 		}

@@ -13,7 +13,7 @@ import (
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/regular"
-	"cuda-runpath/pkg/scripts"
+	"cuda-runpath/pkg/scripts/wrapper"
 )
 
 // Start is what begins a process.
@@ -75,7 +75,7 @@ func Behind(l *loader.Loader, file string, interpreters bool) Start {
 		return at
 	}
 	for range mostWrappers {
-		at := scripts.Surroundings{File: l.Absolute(t.File), Find: find,
+		at := wrapper.Surroundings{File: l.Absolute(t.File), Find: find,
 			Variable: func(name string) string {
 				if v := vars[name]; v != nil {
 					return *v
@@ -93,7 +93,7 @@ func Behind(l *loader.Loader, file string, interpreters bool) Start {
 				_, _, err := l.Files().Resolve(l.Absolute(file))
 				return err == nil && l.Files().IsDir(l.Absolute(file)), err == nil
 			}}
-		w, python := wrapper(l, at, interpreters)
+		w, python := readWrapper(l, at, interpreters)
 		if w.Program == "" {
 			break
 		}
@@ -136,8 +136,8 @@ func head(file string) []byte {
 	return text
 }
 
-// wrapper reads a file as a wrapper, or as a script of Python's.
-func wrapper(l *loader.Loader, at scripts.Surroundings, interpreters bool) (w scripts.Wrapper, python bool) {
+// readWrapper reads a file as a wrapper, or as a script of Python's.
+func readWrapper(l *loader.Loader, at wrapper.Surroundings, interpreters bool) (w wrapper.Wrapper, python bool) {
 	f := l.Files().Open(at.File)
 	if f.ELF == nil {
 		if f.Path == "" || !f.IsText() {
@@ -148,9 +148,9 @@ func wrapper(l *loader.Loader, at scripts.Surroundings, interpreters bool) (w sc
 			return w, false
 		}
 		if f.Size <= maxScript {
-			w = scripts.Wrapped(text, at)
+			w = wrapper.Wrapped(text, at)
 		}
-		program, byEnv := scripts.Interpreter(text[:min(len(text), 256)])
+		program, byEnv := wrapper.Interpreter(text[:min(len(text), 256)])
 		python = pythonName().MatchString(path.Base(cmp.Or(byEnv, program)))
 		if w.Program != "" || !interpreters && !python {
 			return w, false
@@ -160,13 +160,13 @@ func wrapper(l *loader.Loader, at scripts.Surroundings, interpreters bool) (w sc
 		}
 		return w, python
 	}
-	if !f.Executes || f.Size > scripts.MaxCompiled {
+	if !f.Executes || f.Size > wrapper.MaxCompiled {
 		return w, false
 	}
 	f.Image(func(im *elfimage.Image) {
 		data := make([]byte, f.Size)
 		if n, _ := im.ReadAt(data, 0); n > 0 {
-			w = scripts.Compiled(data[:n], at)
+			w = wrapper.Compiled(data[:n], at)
 		}
 	})
 	return w, false

@@ -38,14 +38,14 @@ var starts = []string{"which", "find_executable", "run", "call", "check_call", "
 // looksForCompiler reports whether a literal is a program of CUDA's that a call looks up or starts, or a variable that
 // is read.
 func (f *finder) looksForCompiler(i int, stack []call) bool {
-	name, c := f.tokens[i].text, stack[len(stack)-1]
+	name, c := f.Tokens[i].Text, stack[len(stack)-1]
 	if compilers[name] == "" {
 		return false
 	}
 	if inEnvironment(name) {
-		of := func(k int) bool { return f.is(k, "environ", "env") }
+		of := func(k int) bool { return f.Is(k, "environ", "env") }
 		return i == c.at+1 && (c.name == "getenv" || c.name == "get" && of(c.at-3) ||
-			c.name == "[]" && of(c.at-1) && !f.is(i+2, "="))
+			c.name == "[]" && of(c.at-1) && !f.Is(i+2, "="))
 	}
 	if c.open == "[" && c.name == "" && len(stack) > 1 && i == c.at+1 { // the first word of a list
 		first := c.at

@@ -10,16 +10,17 @@ import (
 
 	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/remedy"
+	"cuda-runpath/pkg/scripts/syntax"
 	"cuda-runpath/pkg/tree"
 )
 
 // Read returns what is in a script that may open the driver; "" for every other file.
-func Read(f *tree.File) (string, Language, error) {
+func Read(f *tree.File) (string, syntax.Language, error) {
 	if f.ELF() {
-		return "", Unknown, nil
+		return "", syntax.Unknown, nil
 	}
-	lang := LanguageOf(path.Base(f.Path), f.Head())
-	if lang == Unknown {
+	lang := syntax.LanguageOf(path.Base(f.Path), f.Head())
+	if lang == syntax.Unknown {
 		return "", lang, nil
 	}
 	text, err := worth(f, Worth)
@@ -28,15 +29,15 @@ func Read(f *tree.File) (string, Language, error) {
 
 // ReadSource is [Read] also for what tells how to build something, and for what names directories of the host to a
 // linker; is reports whether the file is one.
-func ReadSource(f *tree.File) (text string, lang Language, is bool, err error) {
+func ReadSource(f *tree.File) (text string, lang syntax.Language, is bool, err error) {
 	if f.ELF() {
-		return "", Unknown, false, nil
+		return "", syntax.Unknown, false, nil
 	}
 	name := path.Base(f.Path)
-	if lang = LanguageOf(name, f.Head()); lang == Unknown && !Builds(name, f.Head()) {
+	if lang = syntax.LanguageOf(name, f.Head()); lang == syntax.Unknown && !Builds(name, f.Head()) {
 		return "", lang, false, nil
 	}
-	text, err = worth(f, func(text []byte) bool { return lang != Unknown && Worth(text) || MayBurn(text) })
+	text, err = worth(f, func(text []byte) bool { return lang != syntax.Unknown && Worth(text) || MayBurn(text) })
 	return text, lang, true, err
 }
 

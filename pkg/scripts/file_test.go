@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"cuda-runpath/pkg/scripts/syntax"
 	"cuda-runpath/pkg/tree"
 )
 
@@ -48,7 +49,7 @@ func TestWriteMakesANewFile(t *testing.T) {
 			err = tree.Walk(context.Background(), []string{"in"}, tree.Options{AnyLinked: true}, func(f *tree.File) (struct{}, bool) {
 				if text, lang, err := Read(f); err != nil {
 					t.Error(err)
-				} else if text != "" && lang == Python && f.SameAs == "" {
+				} else if text != "" && lang == syntax.Python && f.SameAs == "" {
 					edited++
 					if err := Write(f, after); err != nil || f.OutsideLinks() != c.left {
 						t.Errorf("%v, %d links left", err, f.OutsideLinks())

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"cuda-runpath/pkg/remedy"
+	"cuda-runpath/pkg/scripts/syntax"
 )
 
 // Kind says how a script comes to open the driver.
@@ -57,12 +58,6 @@ type Place struct {
 // mark is what is in Place.Replace for the driver's directory.
 const mark = "@LINK@"
 
-// loading are the names of calls that load a library by the name that they are
-// given: ctypes, cffi, Cython's and C's dlfcn, JavaScript's ffi packages; the last is
-// CuPy's class around ctypes, which other files of it use.
-var loading = []string{"CDLL", "PyDLL", "LoadLibrary", "load_library", "dlopen", "_dlopen", "dlmopen", "Library",
-	"load_shared_library", "SoftLink"}
-
 // loadingCall stands for whatever a loading call is written as.
 const loadingCall = "CDLL"
 
@@ -86,17 +81,12 @@ var sourceCall = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\b(?:dlopen|dlmopen)\s*\(\s*(?:LM_ID_NEWLM\s*,\s*)?\\?"(lib[A-Za-z0-9_+-]+\.so[.0-9]*)\\?"`)
 })
 
-// maxReach bounds, in tokens or bytes, how far things that belong together stand
-// apart: generated scripts have lines of megabytes.
-const maxReach = 1000
-
 // MaxSize bounds the scripts that are worth a look, in bytes.
 const MaxSize = 4 << 20
 
 // A script that was made to cost time or memory has more of these than one that somebody
 // wrote: what is beyond them is not looked at.
 const (
-	maxTokens  = 1 << 19
 	maxPlaces  = 1000
 	maxEdges   = 1 << 18 // from which variable a variable is set
 	maxTargets = 50      // names that one statement sets
@@ -106,18 +96,18 @@ const (
 
 // Find returns the places of a script, in its order. toolkit, where it is not nil, returns the path
 // of a library of the CUDA toolkit, or "" where there is none: these are looked for too.
-func Find(text string, lang Language, toolkit func(name string) string) []Place {
-	f := &finder{text: text, lang: lang, toolkit: toolkit, carriers: map[string][]int{}}
+func Find(text string, lang syntax.Language, toolkit func(name string) string) []Place {
+	f := &finder{Script: syntax.Script{Text: text, Lang: lang}, toolkit: toolkit, carriers: map[string][]int{}}
 	switch lang {
-	case Notebook:
-		f.text, f.lang = codeOf(text), Python
+	case syntax.Notebook:
+		f.Text, f.Lang = codeOf(text), syntax.Python
 		f.code()
 		for i := range f.places { // where that is in the document is not known
 			f.places[i].Replace = ""
 		}
-	case Julia, Lua, Ruby:
+	case syntax.Julia, syntax.Lua, syntax.Ruby:
 		f.byLine()
-	case C:
+	case syntax.C:
 		for _, m := range sourceCall().FindAllStringSubmatchIndex(text, -1) {
 			f.source(m, 0, len(text), Call)
 		}
@@ -129,13 +119,13 @@ func Find(text string, lang Language, toolkit func(name string) string) []Place 
 	line, at := 1, 0
 	for i := range f.places {
 		p := &f.places[i]
-		line += strings.Count(f.text[at:p.Start], "\n")
+		line += strings.Count(f.Text[at:p.Start], "\n")
 		p.Line, at = line, p.Start
-		from, to := lineAround(f.text, at, at, maxText)
+		from, to := lineAround(f.Text, at, at, maxText)
 		if to-from > maxText {
 			from, to = max(from, at-maxText/2), min(to, at+maxText/2)
 		}
-		p.Text = strings.ToValidUTF8(strings.TrimSpace(f.text[from:to]), "")
+		p.Text = strings.ToValidUTF8(strings.TrimSpace(f.Text[from:to]), "")
 	}
 	return f.places
 }
@@ -153,11 +143,9 @@ func lineAround(text string, from, to, most int) (begin, end int) {
 
 // code finds the places of a script of Python or JavaScript.
 func (f *finder) code() {
-	f.tokens = tokens(f.text, f.lang)
-	f.loaders = map[string]bool{}
-	f.aliases()
-	if f.lang == Python {
-		f.functions = functionsOf(f.text, f.tokens)
+	f.Script = *syntax.Parse(f.Text, f.Lang)
+	if f.Lang == syntax.Python {
+		f.functions = functionsOf(f.Text, f.Tokens)
 	}
 	f.survey()
 	f.scan()
@@ -166,15 +154,12 @@ func (f *finder) code() {
 }
 
 type finder struct {
-	text    string
-	lang    Language
+	syntax.Script
 	toolkit func(name string) string
-	tokens  []token
 	// See survey.
-	cython  bool
-	bound   int             // from where on os, or require, is what its name says; 0 for nowhere
-	loaders map[string]bool // the script's own names of what is in loading
-	places  []Place
+	cython bool
+	bound  int // from where on os, or require, is what its name says; 0 for nowhere
+	places []Place
 	// joined are the tokens that are a name in a directory that a path is made of: join(folder, "…"),
 	// folder / "…". That opens the one in that directory, or looks whether it is there.
 	joined []bool
@@ -193,84 +178,48 @@ type call struct {
 	next bool // there was a comma
 }
 
-// aliases adds names that are set to a loading function: dlloader = ctypes.CDLL, also with some
-// of its arguments (functools.partial), and those by which one is imported.
-func (f *finder) aliases() {
-	// member returns the last name of a.b.c.
-	member := func(j int) int {
-		for j+2 < len(f.tokens) && f.tokens[j].kind == identifier && f.tokens[j+1].text == "." {
-			j += 2
-		}
-		return j
-	}
-	for i := 0; i+2 < len(f.tokens); i++ {
-		switch {
-		case f.tokens[i].kind != identifier:
-		case f.is(i+1, "as") && f.is(i, loading...):
-			f.loaders[f.tokens[i+2].text] = true
-		case f.is(i+1, "="):
-			j := member(i + 2)
-			loads := f.is(j, loading...) && f.is(j+1, "")
-			if f.is(j, "partial") && f.is(j+1, "(") {
-				j = member(j + 2)
-				loads = f.is(j, loading...) && f.is(j+1, ",", ")")
-			}
-			if loads {
-				f.loaders[f.tokens[i].text] = true
-			}
-		}
-	}
-}
-
-// loader reports whether a token is what a loading call begins with, before its bracket.
-func (f *finder) loader(i int) bool {
-	return f.is(i+1, "(") && (f.is(i, loading...) || i >= 0 && f.tokens[i].kind != literal &&
-		f.loaders[f.tokens[i].text] || f.is(i, "load") && f.is(i-1, ".") && f.is(i-2, "koffi")) ||
-		f.is(i+1, "[") && f.is(i, "cdll", "pydll") // ctypes.cdll["…"]
-}
-
 // scan looks at each literal where it is, and finds what is joined.
 func (f *finder) scan() {
 	var stack []call
 	function := ""
 	statement := 0 // the token at which it begins
 	joins := 0     // brackets of join, after the first comma
-	f.joined = make([]bool, len(f.tokens))
-	for i, t := range f.tokens {
-		f.joined[i] = joins > 0 || f.is(i-1, "/")
+	f.joined = make([]bool, len(f.Tokens))
+	for i, t := range f.Tokens {
+		f.joined[i] = joins > 0 || f.Is(i-1, "/")
 		switch {
-		case t.kind == end:
+		case t.Class == syntax.End:
 			statement, stack, joins = i+1, stack[:0], 0
-		case t.kind == identifier && (t.text == "def" || t.text == "function") && i+1 < len(f.tokens):
-			function = f.tokens[i+1].text
-		case f.is(i, "(", "[", "{"):
-			c := call{open: t.text, at: i}
-			if f.loader(i - 1) {
+		case t.Class == syntax.Identifier && (t.Text == "def" || t.Text == "function") && i+1 < len(f.Tokens):
+			function = f.Tokens[i+1].Text
+		case f.Is(i, "(", "[", "{"):
+			c := call{open: t.Text, at: i}
+			if f.Loader(i - 1) {
 				c.name = loadingCall
-			} else if t.text == "(" && i > 0 && f.tokens[i-1].kind == identifier {
-				c.name = f.tokens[i-1].text
+			} else if t.Text == "(" && i > 0 && f.Tokens[i-1].Class == syntax.Identifier {
+				c.name = f.Tokens[i-1].Text
 			} else if f.subscript(i) {
 				c.name = "[]"
 			}
 			stack = append(stack, c)
-		case len(stack) > 0 && f.is(i, ","):
+		case len(stack) > 0 && f.Is(i, ","):
 			if c := &stack[len(stack)-1]; !c.next && c.name == "join" {
 				joins++
 			}
 			stack[len(stack)-1].next = true
-		case len(stack) > 0 && f.is(i, ")", "]", "}"):
+		case len(stack) > 0 && f.Is(i, ")", "]", "}"):
 			if c := stack[len(stack)-1]; c.next && c.name == "join" {
 				joins--
 			}
 			stack = stack[:len(stack)-1]
-		case t.kind == literal && len(f.places) < maxPlaces:
+		case t.Class == syntax.Literal && len(f.places) < maxPlaces:
 			f.literal(i, stack[max(0, len(stack)-maxStack):], statement, function)
 		}
 	}
 }
 
 func (f *finder) literal(i int, stack []call, statement int, function string) {
-	t := f.tokens[i]
+	t := f.Tokens[i]
 	if f.isFallback(i) {
 		return
 	}
@@ -278,12 +227,12 @@ func (f *finder) literal(i int, stack []call, statement int, function string) {
 	if n := len(stack); n > 0 {
 		callee = stack[n-1].name
 	}
-	name := t.text
+	name := t.Text
 	start, end := f.quoted(t)
 	switch {
-	case strings.Contains(t.text, "dlopen"):
-		for _, m := range sourceCall().FindAllStringSubmatchIndex(t.text, -1) {
-			f.source(m, t.start, t.end, Source)
+	case strings.Contains(t.Text, "dlopen"):
+		for _, m := range sourceCall().FindAllStringSubmatchIndex(t.Text, -1) {
+			f.source(m, t.Start, t.End, Source)
 		}
 		return
 	case len(stack) > 0 && f.runsLdconfig(i):
@@ -302,24 +251,24 @@ func (f *finder) literal(i int, stack []call, statement int, function string) {
 		p.Start, p.End = start, end
 		// The whole call is replaced, where all that is done with it is to open it.
 		open := stack[len(stack)-1].at
-		if i == open+1 && i+1 < len(f.tokens) && f.tokens[i+1].text == ")" && f.loads(stack[:len(stack)-1], i) {
+		if i == open+1 && i+1 < len(f.Tokens) && f.Tokens[i+1].Text == ")" && f.loads(stack[:len(stack)-1], i) {
 			first := open - 1
-			for first >= 2 && f.tokens[first-1].text == "." && f.tokens[first-2].kind == identifier {
+			for first >= 2 && f.Tokens[first-1].Text == "." && f.Tokens[first-2].Class == syntax.Identifier {
 				first -= 2
 			}
-			if p.Start, p.End = f.tokens[first].start, f.tokens[i+1].end; f.afterExists(p.Start) {
+			if p.Start, p.End = f.Tokens[first].Start, f.Tokens[i+1].End; f.afterExists(p.Start) {
 				return
 			}
-			f.replace(&p, f.text[t.start-1:t.start])
+			f.replace(&p, f.Text[t.Start-1:t.Start])
 		}
 		f.add(p)
 		return
-	case callee == "DLL" && i > 0 && (f.tokens[i-1].text == "," || f.tokens[i-1].text == "else") &&
+	case callee == "DLL" && i > 0 && (f.Tokens[i-1].Text == "," || f.Tokens[i-1].Text == "else") &&
 		f.known("lib"+name+".so"):
 		// tinygrad's own class, whose second argument is the path, or a bare name of which it
 		// makes one with the directories that it knows.
 		p := Place{Kind: Lookup, Library: "lib" + name + ".so", Start: start, End: end}
-		f.replace(&p, f.text[start:t.start])
+		f.replace(&p, f.Text[start:t.Start])
 		f.add(p)
 		return
 	}
@@ -327,9 +276,9 @@ func (f *finder) literal(i int, stack []call, statement int, function string) {
 	switch stem := f.stem(name); {
 	case stem != "":
 		name, made = stem, true
-	case f.lang == JavaScript && f.known(name+".so") && f.loads(stack, i): // ffi-napi puts the ending behind
+	case f.Lang == syntax.JavaScript && f.known(name+".so") && f.loads(stack, i): // ffi-napi puts the ending behind
 		name, made = name+".so", true
-	case t.formatted || !f.known(name) || strings.ContainsAny(name, "/\\ "):
+	case t.Formatted || !f.known(name) || strings.ContainsAny(name, "/\\ "):
 		return
 	}
 	p := Place{Kind: Named, Library: name, Start: start, End: end, made: made}
@@ -338,7 +287,7 @@ func (f *finder) literal(i int, stack []call, statement int, function string) {
 		// It is compared, a key, or put together with something; or nothing is searched for.
 	case f.loads(stack, i):
 		p.Kind = Call
-		f.replace(&p, f.text[start:t.start])
+		f.replace(&p, f.Text[start:t.Start])
 	default:
 		f.add(p)
 		f.carry(i, stack, statement, function)
@@ -375,50 +324,37 @@ func (f *finder) passes(c call, i int) bool {
 // comparison, a key's colon (which the colon of "if x else 'literal':" is taken for), an
 // operator, a method, another literal.
 func (f *finder) beside(i int) bool {
-	if f.is(i-1, "==", "!=", "in", "+", "%", "is", "case") || f.is(i+1, "==", "!=", "in", "not", "+", "%", ":") {
+	if f.Is(i-1, "==", "!=", "in", "+", "%", "is", "case") || f.Is(i+1, "==", "!=", "in", "not", "+", "%", ":") {
 		return true
 	}
-	if f.is(i+1, ".") && !f.is(i+2, "encode") {
+	if f.Is(i+1, ".") && !f.Is(i+2, "encode") {
 		return true
 	}
-	return i > 0 && f.tokens[i-1].kind == literal || i+1 < len(f.tokens) && f.tokens[i+1].kind == literal ||
-		f.subscript(i-1) && !f.loader(i-2)
+	return i > 0 && f.Tokens[i-1].Class == syntax.Literal ||
+		i+1 < len(f.Tokens) && f.Tokens[i+1].Class == syntax.Literal ||
+		f.subscript(i-1) && !f.Loader(i-2)
 }
 
 // subscript reports whether a token is the bracket of x[…], and not that of a list.
 func (f *finder) subscript(i int) bool {
-	if i < 1 || f.tokens[i].kind != symbol || f.tokens[i].text != "[" {
+	if i < 1 || f.Tokens[i].Class != syntax.Symbol || f.Tokens[i].Text != "[" {
 		return false
 	}
-	switch before := f.tokens[i-1]; before.kind {
-	case identifier:
+	switch before := f.Tokens[i-1]; before.Class {
+	case syntax.Identifier:
 		return !slices.Contains([]string{"in", "of", "return", "yield", "else", "or", "and", "if", "not", "await"},
-			before.text)
-	case symbol:
-		return before.text == "]" || before.text == ")"
+			before.Text)
+	case syntax.Symbol:
+		return before.Text == "]" || before.Text == ")"
 	}
 	return false
 }
-
-// noLoad is the flag with which dlopen opens only what is loaded already: by its soname,
-// from wherever it was loaded.
-const noLoad = "RTLD_NOLOAD"
 
 // onlyIfLoaded reports whether the innermost loading call has that flag.
 func (f *finder) onlyIfLoaded(stack []call) bool {
 	for _, c := range slices.Backward(stack) {
 		if c.name == loadingCall {
-			return f.hasFlag(c.at, noLoad)
-		}
-	}
-	return false
-}
-
-// hasFlag reports whether a flag is among the arguments after a bracket.
-func (f *finder) hasFlag(open int, flag string) bool {
-	for j := open + 1; j < min(len(f.tokens), open+maxReach) && f.tokens[j].depth > f.tokens[open].depth; j++ {
-		if f.is(j, flag) {
-			return true
+			return f.HasFlag(c.at, syntax.NoLoad)
 		}
 	}
 	return false
@@ -437,11 +373,11 @@ func (f *finder) forOthers() {
 		return
 	}
 	others := false
-	for _, t := range f.tokens {
-		if t.kind != literal {
+	for _, t := range f.Tokens {
+		if t.Class != syntax.Literal {
 			continue
 		}
-		for _, name := range libraryName().FindAllString(t.text, -1) {
+		for _, name := range libraryName().FindAllString(t.Text, -1) {
 			if f.known(name) {
 				return
 			}
@@ -471,21 +407,21 @@ func (f *finder) carry(i int, stack []call, statement int, function string) {
 	for _, c := range stack {
 		switch {
 		case c.name == "append" || c.name == "extend" || c.name == "insert" || c.name == "push":
-			if c.at >= 3 && f.tokens[c.at-2].text == "." {
-				to(f.tokens[c.at-3].text)
+			if c.at >= 3 && f.Tokens[c.at-2].Text == "." {
+				to(f.Tokens[c.at-3].Text)
 			}
 		case !f.passes(c, i):
 			// It is an argument of something else: a parameter's default value counts.
-			if f.tokens[statement].text != "def" {
+			if f.Tokens[statement].Text != "def" {
 				return
 			}
-			if i >= 2 && f.tokens[i-1].text == "=" {
-				to(f.tokens[i-2].text)
+			if i >= 2 && f.Tokens[i-1].Text == "=" {
+				to(f.Tokens[i-2].Text)
 			}
 			return
 		}
 	}
-	if f.tokens[statement].text == "return" || f.tokens[statement].text == "yield" {
+	if f.Tokens[statement].Text == "return" || f.Tokens[statement].Text == "yield" {
 		to(function)
 	}
 	for _, name := range f.targets(statement, i) {
@@ -498,21 +434,21 @@ func (f *finder) carry(i int, stack []call, statement int, function string) {
 func (f *finder) loop(i, statement int) []string {
 	var out []string
 	over := -1 // the "in"
-	for j := i - 1; j >= max(statement, i-maxReach); j-- {
-		switch t := f.tokens[j]; {
-		case over < 0 && t.kind == identifier && (t.text == "in" || t.text == "of"):
+	for j := i - 1; j >= max(statement, i-syntax.MaxReach); j-- {
+		switch t := f.Tokens[j]; {
+		case over < 0 && t.Class == syntax.Identifier && (t.Text == "in" || t.Text == "of"):
 			over = j
 			for k := j; k < i; k++ {
-				if d := f.tokens[k]; d.depth < t.depth || d.depth == t.depth && d.kind == symbol && d.text == ":" {
+				if d := f.Tokens[k]; d.Depth < t.Depth || d.Depth == t.Depth && d.Class == syntax.Symbol && d.Text == ":" {
 					return nil
 				}
 			}
 		case over < 0:
-		case t.kind == identifier && t.text == "for":
+		case t.Class == syntax.Identifier && t.Text == "for":
 			return out
-		case t.kind == identifier:
-			out = append(out, t.text)
-		case t.text != "," && t.text != "(" && t.text != ")":
+		case t.Class == syntax.Identifier:
+			out = append(out, t.Text)
+		case t.Text != "," && t.Text != "(" && t.Text != ")":
 			return nil // a comparison
 		}
 	}
@@ -522,15 +458,16 @@ func (f *finder) loop(i, statement int) []string {
 // targets returns the names that a statement sets, looking no further than a token.
 func (f *finder) targets(statement, limit int) []string {
 	var out, names []string
-	for j := statement; j < min(limit, statement+maxReach); j++ {
-		switch t := f.tokens[j]; {
-		case t.kind == end:
+	for j := statement; j < min(limit, statement+syntax.MaxReach); j++ {
+		switch t := f.Tokens[j]; {
+		case t.Class == syntax.End:
 			return out
-		case t.kind == symbol && (t.text == "=" || t.text == "+=" || t.text == ":=") && t.depth == f.tokens[statement].depth:
+		case t.Class == syntax.Symbol && (t.Text == "=" || t.Text == "+=" || t.Text == ":=") &&
+			t.Depth == f.Tokens[statement].Depth:
 			out = append(out, names...)
 			names = nil
-		case t.kind == identifier && j+1 < len(f.tokens) && f.tokens[j+1].text != ".":
-			names = append(names, t.text)
+		case t.Class == syntax.Identifier && j+1 < len(f.Tokens) && f.Tokens[j+1].Text != ".":
+			names = append(names, t.Text)
 		}
 	}
 	return out
@@ -549,7 +486,7 @@ func (f *finder) follow() {
 		for _, i := range places {
 			p := &f.places[i]
 			p.Kind = Later
-			f.replace(p, f.text[p.Start:p.Start+1+strings.IndexAny(f.text[p.Start:p.End], "\"'`")])
+			f.replace(p, f.Text[p.Start:p.Start+1+strings.IndexAny(f.Text[p.Start:p.End], "\"'`")])
 		}
 	}
 }
@@ -566,14 +503,14 @@ type flow struct {
 // flow reads statement by statement which name is set from which, and what is opened.
 func (f *finder) flow() *flow {
 	w := &flow{finder: f, sources: map[string][]string{}}
-	for s := 0; s < len(f.tokens); {
+	for s := 0; s < len(f.Tokens); {
 		e := s
-		for e < len(f.tokens) && f.tokens[e].kind != end {
+		for e < len(f.Tokens) && f.Tokens[e].Class != syntax.End {
 			e++
 		}
 		w.assignment(s, e)
 		for j := s; j < e; j++ {
-			if f.tokens[j].kind == identifier {
+			if f.Tokens[j].Class == syntax.Identifier {
 				w.loop(j, e)
 				w.call(j, e)
 			}
@@ -586,9 +523,9 @@ func (f *finder) flow() *flow {
 // names returns the variable that a token is, and the parameter of the function around it.
 func (w *flow) names(j int) []string {
 	if p := w.parameterAt(j); p != "" {
-		return []string{w.tokens[j].text, p}
+		return []string{w.Tokens[j].Text, p}
 	}
-	return []string{w.tokens[j].text}
+	return []string{w.Tokens[j].Text}
 }
 
 // set notes that a name is set from a variable.
@@ -602,13 +539,13 @@ func (w *flow) set(to string, j int) {
 func (w *flow) assignment(s, e int) {
 	last := s
 	for j := s; j < e; j++ {
-		if t := w.tokens[j]; t.depth == w.tokens[s].depth && w.is(j, "=", "+=") {
+		if t := w.Tokens[j]; t.Depth == w.Tokens[s].Depth && w.Is(j, "=", "+=") {
 			last = j + 1
 		}
 	}
 	targets := w.targets(s, e)
 	for j := last; j < e; j++ {
-		if w.tokens[j].kind == identifier {
+		if w.Tokens[j].Class == syntax.Identifier {
 			for _, to := range targets[:min(len(targets), maxTargets)] {
 				w.set(to, j)
 			}
@@ -618,11 +555,11 @@ func (w *flow) assignment(s, e int) {
 
 // loop: for X in …, also in a comprehension; JavaScript's "of".
 func (w *flow) loop(j, e int) {
-	if w.tokens[j].text != "for" || w.edges > maxEdges {
+	if w.Tokens[j].Text != "for" || w.edges > maxEdges {
 		return
 	}
 	until := func(k int, words ...string) int {
-		for k < min(e, j+maxReach) && !slices.Contains(words, w.tokens[k].text) {
+		for k < min(e, j+syntax.MaxReach) && !slices.Contains(words, w.Tokens[k].Text) {
 			k++
 		}
 		return k
@@ -630,9 +567,9 @@ func (w *flow) loop(j, e int) {
 	in := until(j+1, "in", "of")
 	end := until(in+1, ":", "for", "if", "{")
 	for k := in + 1; k < end; k++ {
-		for x := j + 1; x < in && w.tokens[k].kind == identifier; x++ {
-			if w.tokens[x].kind == identifier {
-				w.set(w.tokens[x].text, k)
+		for x := j + 1; x < in && w.Tokens[k].Class == syntax.Identifier; x++ {
+			if w.Tokens[x].Class == syntax.Identifier {
+				w.set(w.Tokens[x].Text, k)
 			}
 		}
 	}
@@ -640,14 +577,14 @@ func (w *flow) loop(j, e int) {
 
 // call: a variable is opened, or is given to a function of the script, whose parameter is set from it.
 func (w *flow) call(j, e int) {
-	if w.loader(j) && !w.hasFlag(j+1, noLoad) {
+	if w.Loader(j) && !w.HasFlag(j+1, syntax.NoLoad) {
 		w.variables(j+1, e, func(k int, _ argument) {
 			if !w.joined[k] && len(w.opened) <= maxEdges {
 				w.opened = append(w.opened, w.names(k)...)
 			}
 		})
 	}
-	if function := w.tokens[j].text; w.parameters[function] != nil && j+1 < e && w.tokens[j+1].text == "(" {
+	if function := w.Tokens[j].Text; w.parameters[function] != nil && j+1 < e && w.Tokens[j+1].Text == "(" {
 		w.variables(j+1, e, func(k int, a argument) {
 			for _, p := range w.taking(function, a) {
 				w.set(p, k)
@@ -676,14 +613,14 @@ const maxNesting = 8
 // call, and the argument.
 func (f *finder) variables(open, bound int, visit func(k int, a argument)) {
 	var a argument
-	depth := f.tokens[open].depth + 1
-	for k := open + 1; k < min(bound, open+maxReach) && f.tokens[k].depth >= depth; k++ {
-		t := f.tokens[k]
-		if t.depth == depth {
+	depth := f.Tokens[open].Depth + 1
+	for k := open + 1; k < min(bound, open+syntax.MaxReach) && f.Tokens[k].Depth >= depth; k++ {
+		t := f.Tokens[k]
+		if t.Depth == depth {
 			a = f.next(a, k)
 		}
-		if t.kind == identifier && t.depth < depth+maxNesting && (f.tokens[k-1].text != "." ||
-			f.tokens[k-2].text == "self") && !(f.tokens[k+1].text == "=" && f.tokens[k+1].kind == symbol) {
+		if t.Class == syntax.Identifier && t.Depth < depth+maxNesting && (f.Tokens[k-1].Text != "." ||
+			f.Tokens[k-2].Text == "self") && !(f.Tokens[k+1].Text == "=" && f.Tokens[k+1].Class == syntax.Symbol) {
 			visit(k, a)
 		}
 	}
@@ -692,11 +629,11 @@ func (f *finder) variables(open, bound int, visit func(k int, a argument)) {
 // source adds a call in C source; m are the indices of sourceCall's match in
 // text[from:to].
 func (f *finder) source(m []int, from, to int, kind Kind) {
-	text := f.text[from:to]
+	text := f.Text[from:to]
 	name := text[m[2]:m[3]]
-	arguments, _, closed := strings.Cut(text[m[3]:min(len(text), m[3]+maxReach)], ")")
-	if !f.known(name) || strings.Contains(arguments, noLoad) || strings.HasSuffix(text[:m[0]], " : ") &&
-		secondDlopen().MatchString(text[max(0, m[0]-maxReach):m[0]]) {
+	arguments, _, closed := strings.Cut(text[m[3]:min(len(text), m[3]+syntax.MaxReach)], ")")
+	if !f.known(name) || strings.Contains(arguments, syntax.NoLoad) || strings.HasSuffix(text[:m[0]], " : ") &&
+		secondDlopen().MatchString(text[max(0, m[0]-syntax.MaxReach):m[0]]) {
 		return
 	}
 	p := Place{Kind: kind, Library: name, Start: from + m[2], End: from + m[3]}
@@ -707,7 +644,7 @@ func (f *finder) source(m []int, from, to int, kind Kind) {
 			!strings.HasSuffix(before, ".") && !strings.HasSuffix(before, ">") && !strings.HasSuffix(before, ":") {
 			p.Start, p.End, p.Alone = from+m[0], from+m[3]+len(arguments)+1, false
 			first := text[m[0]:m[2]] + path + arguments + ")"
-			p.Replace = "(" + first + " ? " + first + " : " + f.text[p.Start:p.End] + ")"
+			p.Replace = "(" + first + " ? " + first + " : " + f.Text[p.Start:p.End] + ")"
 		}
 	}
 	f.add(p)
@@ -715,9 +652,9 @@ func (f *finder) source(m []int, from, to int, kind Kind) {
 
 // runsLdconfig reports whether a literal is "ldconfig -p", or the first of the words of that.
 func (f *finder) runsLdconfig(i int) bool {
-	program, option, _ := strings.Cut(f.tokens[i].text, " ")
-	if option == "" && i+2 < len(f.tokens) && f.tokens[i+1].text == "," && f.tokens[i+2].kind == literal {
-		option = f.tokens[i+2].text
+	program, option, _ := strings.Cut(f.Tokens[i].Text, " ")
+	if option == "" && i+2 < len(f.Tokens) && f.Tokens[i+1].Text == "," && f.Tokens[i+2].Class == syntax.Literal {
+		option = f.Tokens[i+2].Text
 	}
 	return (program == "ldconfig" || strings.HasSuffix(program, "/ldconfig")) && strings.HasPrefix(option, "-p")
 }
@@ -786,9 +723,9 @@ func (p Place) Substitute(text string, places []Place) string {
 			return at+d < 0 || at+d >= len(text) || text[at+d] != text[at]
 		})
 	}
-	line, last := lineAround(text, p.Start, p.End, 2*maxReach)
+	line, last := lineAround(text, p.Start, p.End, 2*syntax.MaxReach)
 	for len(others) > 0 && (from > line || to < last) {
-		if to-from > maxReach {
+		if to-from > syntax.MaxReach {
 			return "" // a line of generated code
 		}
 		// More of the line: back to the beginning of the call first.
@@ -801,7 +738,7 @@ func (p Place) Substitute(text string, places []Place) string {
 		}
 	}
 	if from < p.Start && from > line { // whole words
-		for from > line && nameByte(text[from-1]) && nameByte(text[from]) {
+		for from > line && syntax.NameByte(text[from-1]) && syntax.NameByte(text[from]) {
 			from--
 		}
 	}

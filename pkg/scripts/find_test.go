@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"cuda-runpath/pkg/scripts/syntax"
 )
 
 const link = "/run/opengl-driver/lib"
@@ -324,7 +326,7 @@ func show(places []Place) []string {
 func TestFind(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			places := Find(c.text, Python, nil)
+			places := Find(c.text, syntax.Python, nil)
 			if got := strings.Join(show(places), "\n"); got != strings.Join(c.want, "\n") {
 				t.Errorf("found\n%s\nwant\n%s", got, strings.Join(c.want, "\n"))
 			}
@@ -332,7 +334,7 @@ func TestFind(t *testing.T) {
 				t.Error("not worth a look")
 			}
 			fixed := Fix(c.text, places, link)
-			for _, p := range Find(fixed, Python, nil) {
+			for _, p := range Find(fixed, syntax.Python, nil) {
 				if p.Replace != "" {
 					t.Errorf("after the fix there is still %+v", p)
 				}
@@ -401,7 +403,7 @@ func TestPythonOpensTheDriverAfterTheFix(t *testing.T) {
 			if before := run(text, "link"); !strings.HasPrefix(before, "OSError") {
 				t.Errorf("%s: before the fix: %s", name, before)
 			}
-			fixed := Fix(text, Find(text, Python, nil), link)
+			fixed := Fix(text, Find(text, syntax.Python, nil), link)
 			after := run(fixed, "link")
 			if strings.Contains(after, "OSError") || !strings.Contains(after, link) {
 				t.Errorf("%s: after the fix: %s", name, after)
@@ -415,16 +417,16 @@ func TestPythonOpensTheDriverAfterTheFix(t *testing.T) {
 
 func TestJavaScriptAndC(t *testing.T) {
 	for _, c := range []struct {
-		lang Language
+		lang syntax.Language
 		text string
 		want []string
 	}{
-		{JavaScript, "const ffi = require('ffi-napi'); // ffi.Library('libcuda.so.1')\nconst cuda = ffi.Library('libcuda.so.1', {\n  cuInit: ['int', ['int']],\n})\nconst name = `libnvidia-ml.so.1`\nconst h = Deno.dlopen(name, {})\nif (name === 'libcuda.so.1') { log(\"libcuda.so.1\") }\n",
+		{syntax.JavaScript, "const ffi = require('ffi-napi'); // ffi.Library('libcuda.so.1')\nconst cuda = ffi.Library('libcuda.so.1', {\n  cuInit: ['int', ['int']],\n})\nconst name = `libnvidia-ml.so.1`\nconst h = Deno.dlopen(name, {})\nif (name === 'libcuda.so.1') { log(\"libcuda.so.1\") }\n",
 			[]string{"2 call libcuda.so.1!", "5 later libnvidia-ml.so.1!", "7 named libcuda.so.1", "7 named libcuda.so.1"}},
-		{JavaScript, "const koffi = require('koffi')\nconst a = koffi.load('libcuda.so.1')\nconst b = config.load('libcuda.so.1')\nfor (const n of ['libnvidia-ml.so.1']) { Deno.dlopen(n, {}) }\n",
+		{syntax.JavaScript, "const koffi = require('koffi')\nconst a = koffi.load('libcuda.so.1')\nconst b = config.load('libcuda.so.1')\nfor (const n of ['libnvidia-ml.so.1']) { Deno.dlopen(n, {}) }\n",
 			[]string{"2 call libcuda.so.1!", "3 named libcuda.so.1", "4 later libnvidia-ml.so.1!"}},
-		{C, "void *h = dlopen(\"libz.so.1\", RTLD_LAZY);\n", nil}, // not the driver's
-		{C, "// dlopen(\"libcuda.so.1\")?\nvoid *h = dlopen(\"libcuda.so.1\", RTLD_LAZY);\nconst char *m = \"libcuda.so.1\";\n", []string{"1 call libcuda.so.1!", "2 call libcuda.so.1!"}},
+		{syntax.C, "void *h = dlopen(\"libz.so.1\", RTLD_LAZY);\n", nil}, // not the driver's
+		{syntax.C, "// dlopen(\"libcuda.so.1\")?\nvoid *h = dlopen(\"libcuda.so.1\", RTLD_LAZY);\nconst char *m = \"libcuda.so.1\";\n", []string{"1 call libcuda.so.1!", "2 call libcuda.so.1!"}},
 	} {
 		places := Find(c.text, c.lang, nil)
 		if got := strings.Join(show(places), "\n"); got != strings.Join(c.want, "\n") {
@@ -445,7 +447,7 @@ func TestFixOfPlacesThatOverlap(t *testing.T) {
 func TestSubstitute(t *testing.T) {
 	for _, c := range cases {
 		text := c.text
-		places := Find(text, Python, nil)
+		places := Find(text, syntax.Python, nil)
 		want := Fix(text, places, "DRIVER/lib")
 		got := text
 		done := map[string]bool{}
@@ -482,7 +484,7 @@ func FuzzFind(f *testing.F) {
 		f.Add(c.text, 3)
 	}
 	f.Fuzz(func(t *testing.T, text string, lang int) {
-		places := Find(text, Language(lang), nil)
+		places := Find(text, syntax.Language(lang), nil)
 		for _, p := range places {
 			if p.Start < 0 || p.End > len(text) || p.Start > p.End {
 				t.Fatalf("%+v of %d bytes", p, len(text))

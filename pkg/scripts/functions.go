@@ -3,6 +3,8 @@ package scripts
 import (
 	"slices"
 	"strings"
+
+	"cuda-runpath/pkg/scripts/syntax"
 )
 
 // functions are what a Python script knows of its own functions: which parameters they
@@ -45,20 +47,20 @@ type position struct {
 }
 
 // functionsOf finds a script's functions. Blocks end by indentation, as in Python.
-func functionsOf(text string, tokens []token) functions {
+func functionsOf(text string, tokens []syntax.Token) functions {
 	f := functions{map[string][][]parameter{}, make([]string, len(tokens)), make([]position, len(tokens))}
 	line := line{}
 	var blocks []block
 	var e int
 	for s := 0; s < len(tokens); s = e + 1 {
-		for e = s; e < len(tokens) && tokens[e].kind != end; e++ {
+		for e = s; e < len(tokens) && tokens[e].Class != syntax.End; e++ {
 		}
 		if e == s {
 			continue
 		}
-		line.next(text, tokens[s].start)
+		line.next(text, tokens[s].Start)
 		column := line.column
-		f.begins[s] = position{int32(column), tokens[s].start <= line.after}
+		f.begins[s] = position{int32(column), tokens[s].Start <= line.after}
 		if f.begins[s].first {
 			for len(blocks) > 0 && column <= blocks[len(blocks)-1].column {
 				blocks = blocks[:len(blocks)-1]
@@ -101,7 +103,7 @@ func (l *line) next(text string, at int) {
 		return
 	}
 	start := l.end + strings.LastIndexByte(text[l.end:at], '\n') + 1
-	l.end = lineEnd(text, at)
+	l.end = syntax.LineEnd(text, at)
 	code := strings.TrimLeft(text[start:l.end], " \t\f")
 	l.column = l.end - start - len(code)
 	l.after = l.end - len(strings.TrimLeft(code, `"'rRbBuUfF`))
@@ -109,9 +111,9 @@ func (l *line) next(text string, at int) {
 
 // definition returns what a statement defines: a class (open is -1), or a function whose
 // parameters begin after the bracket at open; or "".
-func definition(s []token) (name string, open int) {
+func definition(s []syntax.Token) (name string, open int) {
 	is := func(i int, words ...string) bool {
-		return i < len(s) && s[i].kind == identifier && slices.Contains(words, s[i].text)
+		return i < len(s) && s[i].Class == syntax.Identifier && slices.Contains(words, s[i].Text)
 	}
 	i := 0
 	if is(i, "async", "cdef", "cpdef") {
@@ -119,15 +121,15 @@ func definition(s []token) (name string, open int) {
 	}
 	switch {
 	case is(i, "class") && i+1 < len(s):
-		return s[i+1].text, -1
+		return s[i+1].Text, -1
 	case !is(i, "def") && !is(0, "cdef", "cpdef"):
 		return "", 0
 	}
 	for ; i+1 < len(s); i++ {
-		if s[i+1].kind == symbol && s[i+1].text == "(" && s[i].kind == identifier {
-			return s[i].text, i + 1
+		if s[i+1].Class == syntax.Symbol && s[i+1].Text == "(" && s[i].Class == syntax.Identifier {
+			return s[i].Text, i + 1
 		}
-		if s[i].kind == symbol && strings.ContainsAny(s[i].text, "=:") {
+		if s[i].Class == syntax.Symbol && strings.ContainsAny(s[i].Text, "=:") {
 			break // cdef int x = 1
 		}
 	}
@@ -136,7 +138,7 @@ func definition(s []token) (name string, open int) {
 
 // parametersOf reads the parameters after a bracket, with annotations and default values, or
 // with C's types before the names as Cython has them.
-func parametersOf(s []token, method bool) []parameter {
+func parametersOf(s []syntax.Token, method bool) []parameter {
 	var out []parameter
 	p, named := parameter{}, false
 	add := func() {
@@ -146,19 +148,19 @@ func parametersOf(s []token, method bool) []parameter {
 		p, named = parameter{}, false
 	}
 	for _, t := range s[1:] {
-		if t.depth <= s[0].depth {
+		if t.Depth <= s[0].Depth {
 			break
 		}
 		switch {
-		case t.depth > s[0].depth+1:
-		case t.kind == symbol && t.text == ",":
+		case t.Depth > s[0].Depth+1:
+		case t.Class == syntax.Symbol && t.Text == ",":
 			add()
-		case t.kind == symbol && (t.text == "=" || t.text == ":"):
+		case t.Class == syntax.Symbol && (t.Text == "=" || t.Text == ":"):
 			named = true
-		case t.kind == symbol && t.text == "*" && p.name == "":
+		case t.Class == syntax.Symbol && t.Text == "*" && p.name == "":
 			p.rest = true
-		case t.kind == identifier && !named:
-			p.name = t.text
+		case t.Class == syntax.Identifier && !named:
+			p.name = t.Text
 		}
 	}
 	add()
@@ -193,7 +195,7 @@ func (f *finder) parameterAt(i int) string {
 	if f.in == nil {
 		return ""
 	}
-	name := f.tokens[i].text
+	name := f.Tokens[i].Text
 	for _, list := range f.parameters[f.in[i]] {
 		if slices.ContainsFunc(list, func(p parameter) bool { return p.name == name }) {
 			return named(f.in[i], name)
@@ -204,12 +206,12 @@ func (f *finder) parameterAt(i int) string {
 
 // argument returns the argument in which a token is, of the call whose bracket is at open.
 func (f *finder) argument(open, i int) argument {
-	if i-open > maxReach {
-		return argument{place: maxReach}
+	if i-open > syntax.MaxReach {
+		return argument{place: syntax.MaxReach}
 	}
 	var a argument
 	for j := open + 1; j < i; j++ {
-		if f.tokens[j].depth == f.tokens[open].depth+1 {
+		if f.Tokens[j].Depth == f.Tokens[open].Depth+1 {
 			a = f.next(a, j)
 		}
 	}
@@ -218,12 +220,12 @@ func (f *finder) argument(open, i int) argument {
 
 // next returns the argument after a token that stands in no other bracket than the call's.
 func (f *finder) next(a argument, i int) argument {
-	switch t := f.tokens[i]; {
-	case t.kind != symbol:
-	case t.text == ",":
+	switch t := f.Tokens[i]; {
+	case t.Class != syntax.Symbol:
+	case t.Text == ",":
 		return argument{place: a.place + 1}
-	case t.text == "=" && f.tokens[i-1].kind == identifier:
-		a.keyword = f.tokens[i-1].text
+	case t.Text == "=" && f.Tokens[i-1].Class == syntax.Identifier:
+		a.keyword = f.Tokens[i-1].Text
 	}
 	return a
 }

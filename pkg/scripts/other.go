@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+
+	"cuda-runpath/pkg/scripts/syntax"
 )
 
 // codeOf returns the Python code of a Jupyter notebook, on the lines on which it is in the document,
@@ -43,11 +45,11 @@ var (
 // byLine lists, line by line, the names in the languages of which no more is known.
 func (f *finder) byLine() {
 	comment := "#"
-	if f.lang == Lua {
+	if f.Lang == syntax.Lua {
 		comment = "--"
 	}
 	at := 0
-	for line := range strings.Lines(f.text) {
+	for line := range strings.Lines(f.Text) {
 		code, _, _ := strings.Cut(line, comment)
 		calls, looked := false, false
 		for rest, past := code, 0; len(f.places) < maxPlaces; {

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/scripts/syntax"
 )
 
 // known reports whether a name is that of a library that is looked for.
@@ -35,11 +36,11 @@ func (f *finder) replace(p *Place, open string) {
 		return
 	}
 	path = open[:len(open)-len(strings.TrimLeft(open, "bBuUrR"))] + open[len(open)-1:] + path + open[len(open)-1:]
-	old := f.text[p.Start:p.End]
+	old := f.Text[p.Start:p.End]
 	switch {
-	case f.lang == Python && !f.cython:
+	case f.Lang == syntax.Python && !f.cython:
 		p.Replace = "(" + path + " if " + f.os(p.Start) + ".path.exists(" + path + ") else " + old + ")"
-	case f.lang == JavaScript && f.bound > 0 && f.bound < p.Start:
+	case f.Lang == syntax.JavaScript && f.bound > 0 && f.bound < p.Start:
 		p.Replace = "(require(\"fs\").existsSync(" + path + ") ? " + path + " : " + old + ")"
 	default:
 		p.Replace, p.Alone = path, true
@@ -49,46 +50,42 @@ func (f *finder) replace(p *Place, open string) {
 // survey notes what is known of a whole script: above all from where on a name in it is certainly
 // the module os, or the function require.
 func (f *finder) survey() {
-	switch f.lang {
-	case Python:
-		f.cython = slices.ContainsFunc(f.tokens, func(t token) bool { // there, what needs Python may not stand everywhere
-			return t.kind == identifier && slices.Contains([]string{"cdef", "cpdef", "cimport"}, t.text)
+	switch f.Lang {
+	case syntax.Python:
+		// There, what needs Python may not stand everywhere.
+		f.cython = slices.ContainsFunc(f.Tokens, func(t syntax.Token) bool {
+			return t.Class == syntax.Identifier && slices.Contains([]string{"cdef", "cpdef", "cimport"}, t.Text)
 		})
 		f.bound = f.imported()
-	case JavaScript:
+	case syntax.JavaScript:
 		f.bound = f.required()
 	}
-}
-
-// is reports whether the token at i is one of these, and no string.
-func (f *finder) is(i int, texts ...string) bool {
-	return i >= 0 && i < len(f.tokens) && f.tokens[i].kind != literal && slices.Contains(texts, f.tokens[i].text)
 }
 
 // outermost reports whether a statement begins at the token at i, and in the first column: it has
 // been run before what is below it.
 func (f *finder) outermost(i int) bool {
-	return (i == 0 || f.tokens[i-1].kind == end) && (f.tokens[i].start == 0 || f.text[f.tokens[i].start-1] == '\n')
+	return (i == 0 || f.Tokens[i-1].Class == syntax.End) && (f.Tokens[i].Start == 0 || f.Text[f.Tokens[i].Start-1] == '\n')
 }
 
 // imported returns the end of "import os", and 0 if there is none, or if anything else may be
 // called os: whatever os is followed by no dot, and an import elsewhere, is taken for that.
 func (f *finder) imported() (bound int) {
 	within, whole := false, false // an import, and one for the whole file
-	for i, t := range f.tokens {
+	for i, t := range f.Tokens {
 		switch {
-		case t.kind == end:
+		case t.Class == syntax.End:
 			within = false
-		case f.is(i, "import"):
+		case f.Is(i, "import"):
 			within, whole = true, f.outermost(i)
-		case within && f.is(i, "*"):
+		case within && f.Is(i, "*"):
 			return 0
-		case !f.is(i, "os") || f.is(i-1, "."):
-		case within && whole && f.is(i-1, "import", ",") && (f.is(i+1, ".", ",") || f.tokens[i+1].kind == end):
-			if bound == 0 && !f.is(i+1, ".") { // "import os.path as p" binds p alone
-				bound = t.end
+		case !f.Is(i, "os") || f.Is(i-1, "."):
+		case within && whole && f.Is(i-1, "import", ",") && (f.Is(i+1, ".", ",") || f.Tokens[i+1].Class == syntax.End):
+			if bound == 0 && !f.Is(i+1, ".") { // "import os.path as p" binds p alone
+				bound = t.End
 			}
-		case within, !f.is(i+1, ".") && !f.is(i-1, "from"):
+		case within, !f.Is(i+1, ".") && !f.Is(i-1, "from"):
 			return 0
 		}
 	}
@@ -100,18 +97,19 @@ func (f *finder) imported() (bound int) {
 // be called require: whatever is not called, nor followed by a dot, is taken for that.
 func (f *finder) required() int {
 	called, declared, module := 0, 0, false
-	for i, t := range f.tokens {
+	for i, t := range f.Tokens {
 		switch {
-		case f.is(i, "import", "export") && (i == 0 || f.tokens[i-1].kind == end || f.is(i-1, "}")) && !f.is(i+1, "(", "."):
+		case f.Is(i, "import", "export") && (i == 0 || f.Tokens[i-1].Class == syntax.End || f.Is(i-1, "}")) &&
+			!f.Is(i+1, "(", "."):
 			module = true
-		case !f.is(i, "require") || f.is(i-1, "."):
-		case f.is(i+1, "=") && f.is(i-1, "const", "let", "var") && f.outermost(i-1) &&
-			(f.is(i+2, "createRequire") || f.is(i+3, ".") && f.is(i+4, "createRequire")):
-			declared = t.end
-		case f.is(i-1, "function") || !f.is(i+1, "(", "."):
+		case !f.Is(i, "require") || f.Is(i-1, "."):
+		case f.Is(i+1, "=") && f.Is(i-1, "const", "let", "var") && f.outermost(i-1) &&
+			(f.Is(i+2, "createRequire") || f.Is(i+3, ".") && f.Is(i+4, "createRequire")):
+			declared = t.End
+		case f.Is(i-1, "function") || !f.Is(i+1, "(", "."):
 			return 0
 		case called == 0:
-			called = t.end
+			called = t.End
 		}
 	}
 	if declared > 0 || module {
@@ -129,18 +127,18 @@ func (f *finder) os(at int) string {
 }
 
 // quoted returns the bounds of a literal with its quotes, and the letters before them.
-func (f *finder) quoted(t token) (start, end int) {
+func (f *finder) quoted(t syntax.Token) (start, end int) {
 	n := 1
-	if q := f.text[t.start-1 : t.start]; t.start >= 3 && f.text[t.start-3:t.start] == strings.Repeat(q, 3) &&
-		strings.HasPrefix(f.text[t.end:], strings.Repeat(q, 3)) {
+	if q := f.Text[t.Start-1 : t.Start]; t.Start >= 3 && f.Text[t.Start-3:t.Start] == strings.Repeat(q, 3) &&
+		strings.HasPrefix(f.Text[t.End:], strings.Repeat(q, 3)) {
 		n = 3
 	}
-	start, end = t.start-n, min(t.end+n, len(f.text))
+	start, end = t.Start-n, min(t.End+n, len(f.Text))
 	from := start
-	for f.lang == Python && from > 0 && nameByte(f.text[from-1]) {
+	for f.Lang == syntax.Python && from > 0 && syntax.NameByte(f.Text[from-1]) {
 		from--
 	}
-	if isPrefix(f.text[from:start]) {
+	if syntax.IsPrefix(f.Text[from:start]) {
 		start = from
 	}
 	return start, end
@@ -157,15 +155,15 @@ var (
 
 // isFallback reports whether a literal is what stood there before its place was replaced.
 func (f *finder) isFallback(i int) bool {
-	if i == 0 || f.tokens[i-1].text != "else" && f.tokens[i-1].text != ":" {
+	if i == 0 || f.Tokens[i-1].Text != "else" && f.Tokens[i-1].Text != ":" {
 		return false
 	}
-	start, _ := f.quoted(f.tokens[i])
+	start, _ := f.quoted(f.Tokens[i])
 	return f.afterExists(start)
 }
 
 func (f *finder) afterExists(at int) bool {
-	before := f.text[max(0, at-maxReach):at]
+	before := f.Text[max(0, at-syntax.MaxReach):at]
 	if !strings.HasSuffix(before, ") else ") && !strings.HasSuffix(before, "\" : ") && !strings.HasSuffix(before, "' : ") {
 		return false
 	}
@@ -186,38 +184,38 @@ func (f *finder) stem(text string) string {
 // compared reports whether a literal is compared with something.
 func (f *finder) compared(i int) bool {
 	operators := []string{"==", "!=", "in", "not", "is", "case"}
-	return f.is(i-1, operators...) || f.is(i+1, operators...)
+	return f.Is(i-1, operators...) || f.Is(i+1, operators...)
 }
 
 // ldconfig adds a place where ldconfig is asked. Where that is in a function of directories that
 // has returned another before, if there was a setting (Triton: TRITON_LIBCUDA_PATH), the driver link is
 // returned before it is asked: where nixpkgs' patch of Triton has the directory of the stubs.
 func (f *finder) ldconfig(i, statement int) {
-	t := f.tokens[i]
-	p := Place{Kind: Ldconfig, Start: t.start, End: t.start}
+	t := f.Tokens[i]
+	p := Place{Kind: Ldconfig, Start: t.Start, End: t.Start}
 	defer func() {
 		if p.Kind != "" {
 			f.add(p)
 		}
 	}()
-	if f.lang != Python || statement < 6 || f.in[statement] == "" {
+	if f.Lang != syntax.Python || statement < 6 || f.in[statement] == "" {
 		return
 	}
-	first, before := f.tokens[statement], f.tokens[statement-5:statement] // return [ X ] and the end
+	first, before := f.Tokens[statement], f.Tokens[statement-5:statement] // return [ X ] and the end
 	at, earlier := f.begins[statement], f.begins[statement-5]
-	if !at.first || before[0].text != "return" || before[1].text != "[" || before[3].text != "]" ||
-		earlier.column <= at.column || f.tokens[statement+1].text != "=" {
+	if !at.first || before[0].Text != "return" || before[1].Text != "[" || before[3].Text != "]" ||
+		earlier.column <= at.column || f.Tokens[statement+1].Text != "=" {
 		return
 	}
-	if before[2].kind == literal && strings.HasPrefix(before[2].text, "/") {
+	if before[2].Class == syntax.Literal && strings.HasPrefix(before[2].Text, "/") {
 		p.Kind = "" // it is returned already
 		return
 	}
-	if name := f.namedBelow(i, f.in[statement]); name != "" && before[2].kind == identifier {
-		indent := f.text[first.start-int(at.column) : first.start]
-		p.Start, p.End = first.start, first.end
+	if name := f.namedBelow(i, f.in[statement]); name != "" && before[2].Class == syntax.Identifier {
+		indent := f.Text[first.Start-int(at.column) : first.Start]
+		p.Start, p.End = first.Start, first.End
 		p.Replace = "if " + f.os(p.Start) + ".path.exists(\"" + f.path(name) + "\"):\n" + indent + "    return [\"" + mark +
-			"\"]\n\n" + indent + first.text
+			"\"]\n\n" + indent + first.Text
 	}
 }
 
@@ -230,10 +228,10 @@ func (f *finder) namedBelow(i int, function string) string {
 	} else {
 		b.from = i
 	}
-	for ; j < len(f.tokens) && (f.in[j] == function || f.tokens[j].kind == end); j++ {
-		if f.tokens[j].kind == literal && driver.Provides(f.tokens[j].text) {
+	for ; j < len(f.Tokens) && (f.in[j] == function || f.Tokens[j].Class == syntax.End); j++ {
+		if f.Tokens[j].Class == syntax.Literal && driver.Provides(f.Tokens[j].Text) {
 			f.below.to = j
-			return f.tokens[j].text
+			return f.Tokens[j].Text
 		}
 	}
 	f.below.to = j

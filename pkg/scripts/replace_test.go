@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"cuda-runpath/pkg/scripts/syntax"
 )
 
 // Triton asks ldconfig for the directories of the driver; before that it returns the one that a setting names.
@@ -34,13 +36,13 @@ func TestTritonFindsTheDriverLink(t *testing.T) {
 	if err != nil {
 		t.Skip("no python3")
 	}
-	places := Find(triton, Python, nil)
+	places := Find(triton, syntax.Python, nil)
 	if got, want := show(places)[0], "11 ldconfig !"; got != want {
 		t.Fatalf("got %q, want %q", got, want)
 	}
 	dir := t.TempDir()
 	fixed := Fix(triton, places, dir)
-	for _, p := range Find(fixed, Python, nil) {
+	for _, p := range Find(fixed, syntax.Python, nil) {
 		if p.Kind != Named {
 			t.Errorf("after the fix there is still %+v", p)
 		}
@@ -67,7 +69,7 @@ func TestTritonFindsTheDriverLink(t *testing.T) {
 		strings.Replace(triton, "    libs = subprocess", "    if x: libs = subprocess", 1), // in a statement
 		strings.Replace(triton, "        return [env_libcuda_path]", "        dirs = [env_libcuda_path]", 1),
 	} {
-		for _, p := range Find(other, Python, nil) {
+		for _, p := range Find(other, syntax.Python, nil) {
 			if p.Kind == Ldconfig && p.Replace != "" {
 				t.Errorf("%+v in %s", p, other)
 			}
@@ -83,7 +85,7 @@ func TestToolkit(t *testing.T) {
 		return ""
 	}
 	const text = "import ctypes\nimport os\nctypes.CDLL('libnvrtc.so.12')\nctypes.CDLL(\"libcublasLt.so.12\")\nctypes.CDLL(\"libcuda.so.1\")\nctypes.CDLL(\"libz.so.1\")\n"
-	places := Find(text, Python, at)
+	places := Find(text, syntax.Python, at)
 	if got, want := strings.Join(show(places), ", "), "3 call libnvrtc.so.12!, 4 call libcublasLt.so.12, 5 call libcuda.so.1!"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -92,10 +94,10 @@ func TestToolkit(t *testing.T) {
 	if want := "ctypes.CDLL((" + p + " if os.path.exists(" + p + ") else 'libnvrtc.so.12'))\n"; !strings.Contains(fixed, want) {
 		t.Errorf("got %s, want %s", fixed, want)
 	}
-	if got := show(Find(fixed, Python, at)); strings.Join(got, ", ") != "4 call libcublasLt.so.12" {
+	if got := show(Find(fixed, syntax.Python, at)); strings.Join(got, ", ") != "4 call libcublasLt.so.12" {
 		t.Errorf("after the fix: %s", got)
 	}
-	if got := Find(text, Python, nil); len(got) != 1 {
+	if got := Find(text, syntax.Python, nil); len(got) != 1 {
 		t.Errorf("without libraries: %s", show(got))
 	}
 	for _, name := range []string{"libcublas.so.12", "libnccl.so.2", "libnppc.so.12", "libnvinfer.so.10", "libcufile.so.0"} {
@@ -108,16 +110,16 @@ func TestToolkit(t *testing.T) {
 // What is put together, and what other languages open, is listed and left as it is.
 func TestOnlyListed(t *testing.T) {
 	for _, c := range []struct {
-		lang       Language
+		lang       syntax.Language
 		text, want string
 	}{
-		{Python, "import ctypes\nctypes.CDLL(f'libcuda.so.{v}')\nctypes.CDLL('libcuda.so.' + v)\nctypes.CDLL('libnvidia-ml.so.%d' % v)\nctypes.CDLL('libcuda.so.{}'.format(v))\n",
+		{syntax.Python, "import ctypes\nctypes.CDLL(f'libcuda.so.{v}')\nctypes.CDLL('libcuda.so.' + v)\nctypes.CDLL('libnvidia-ml.so.%d' % v)\nctypes.CDLL('libcuda.so.{}'.format(v))\n",
 			"2 call libcuda.so, 3 call libcuda.so, 4 call libnvidia-ml.so, 5 call libcuda.so"},
-		{Python, "import ctypes\nname = f'libcuda.so.{v}'\nctypes.CDLL(name)\nif x.startswith('libcuda.so.'): print('libcuda.so.' in x)\n",
+		{syntax.Python, "import ctypes\nname = f'libcuda.so.{v}'\nctypes.CDLL(name)\nif x.startswith('libcuda.so.'): print('libcuda.so.' in x)\n",
 			"2 later libcuda.so, 4 named libcuda.so, 4 named libcuda.so"},
-		{JavaScript, "const ffi = require('ffi-napi')\nconst nvml = ffi.Library('libnvidia-ml', {})\nconst cuda = koffi.load(`libcuda.so.${v}`)\nlog('libnvidia-ml')\n",
+		{syntax.JavaScript, "const ffi = require('ffi-napi')\nconst nvml = ffi.Library('libnvidia-ml', {})\nconst cuda = koffi.load(`libcuda.so.${v}`)\nlog('libnvidia-ml')\n",
 			"2 call libnvidia-ml.so, 3 call libcuda.so"},
-		{Notebook, `{
+		{syntax.Notebook, `{
  "cells": [
   {
    "cell_type": "markdown",
@@ -137,18 +139,18 @@ func TestOnlyListed(t *testing.T) {
   }
  ]
 }`, "16 call libcuda.so.1"},
-		{Julia, "using Libdl # \"libcuda.so.1\"\nh = dlopen(\"libcuda.so.1\")\nccall((:cuInit, \"libcuda\"), Cint, (Cuint,), 0)\nx = \"libcuda\"\n",
+		{syntax.Julia, "using Libdl # \"libcuda.so.1\"\nh = dlopen(\"libcuda.so.1\")\nccall((:cuInit, \"libcuda\"), Cint, (Cuint,), 0)\nx = \"libcuda\"\n",
 			"2 call libcuda.so.1, 3 call libcuda.so"},
-		{Lua, "local cuda = ffi.load('cuda') -- ffi.load('nvidia-ml')\nlocal ml = ffi.load(\"libnvidia-ml.so.1\")\nprint('libcuda.so')\n",
+		{syntax.Lua, "local cuda = ffi.load('cuda') -- ffi.load('nvidia-ml')\nlocal ml = ffi.load(\"libnvidia-ml.so.1\")\nprint('libcuda.so')\n",
 			"1 call libcuda.so, 2 call libnvidia-ml.so.1, 3 named libcuda.so"},
-		{Ruby, "ffi_lib 'libnvidia-ml.so.1'\nFiddle.dlopen(\"libcuda.so\")\n", "1 call libnvidia-ml.so.1, 2 call libcuda.so"},
+		{syntax.Ruby, "ffi_lib 'libnvidia-ml.so.1'\nFiddle.dlopen(\"libcuda.so\")\n", "1 call libnvidia-ml.so.1, 2 call libcuda.so"},
 	} {
 		if got := strings.Join(show(Find(c.text, c.lang, nil)), ", "); got != c.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", c.text, got, c.want)
 		}
 	}
-	for name, want := range map[string]Language{"x.ipynb": Notebook, "x.jl": Julia, "x.lua": Lua, "x.rb": Ruby} {
-		if got := LanguageOf(name, nil); got != want {
+	for name, want := range map[string]syntax.Language{"x.ipynb": syntax.Notebook, "x.jl": syntax.Julia, "x.lua": syntax.Lua, "x.rb": syntax.Ruby} {
+		if got := syntax.LanguageOf(name, nil); got != want {
 			t.Errorf("%s is %d", name, got)
 		}
 	}
@@ -157,18 +159,18 @@ func TestOnlyListed(t *testing.T) {
 // Behind a path the name stays, for where there is no such file.
 func TestNameBehindPath(t *testing.T) {
 	for _, c := range []struct {
-		lang       Language
+		lang       syntax.Language
 		text, want string
 		alone      bool
 	}{
-		{C, "h = dlopen(\"libcuda.so.1\", 2);", "h = (dlopen(\"/l/libcuda.so.1\", 2) ? dlopen(\"/l/libcuda.so.1\", 2) : dlopen(\"libcuda.so.1\", 2));", false},
-		{C, "h = x.dlopen(\"libcuda.so.1\", 2);", "h = x.dlopen(\"/l/libcuda.so.1\", 2);", true},
-		{C, "h = dlopen(\"libcuda.so.1\", f(1));", "h = dlopen(\"/l/libcuda.so.1\", f(1));", true},
-		{Python, "s = '''\nh = dlopen(\"libcuda.so.1\", 1);'''\n", "s = '''\nh = (dlopen(\"/l/libcuda.so.1\", 1) ? dlopen(\"/l/libcuda.so.1\", 1) : dlopen(\"libcuda.so.1\", 1));'''\n", false},
-		{JavaScript, "const k = require('koffi')\nk.koffi.load('libcuda.so.1')", "const k = require('koffi')\nk.koffi.load((require(\"fs\").existsSync('/l/libcuda.so.1') ? '/l/libcuda.so.1' : 'libcuda.so.1'))", false},
-		{JavaScript, "Deno.dlopen('libcuda.so.1', {})", "Deno.dlopen('/l/libcuda.so.1', {})", true},
-		{Python, "import os.path, ctypes\nctypes.CDLL(b'libcuda.so.1')\n", "import os.path, ctypes\nctypes.CDLL((b'/l/libcuda.so.1' if __import__(\"os\").path.exists(b'/l/libcuda.so.1') else b'libcuda.so.1'))\n", false},
-		{Python, "from dl cimport dlopen\ndlopen(b'libcuda.so.1', 1)\n", "from dl cimport dlopen\ndlopen(b'/l/libcuda.so.1', 1)\n", true},
+		{syntax.C, "h = dlopen(\"libcuda.so.1\", 2);", "h = (dlopen(\"/l/libcuda.so.1\", 2) ? dlopen(\"/l/libcuda.so.1\", 2) : dlopen(\"libcuda.so.1\", 2));", false},
+		{syntax.C, "h = x.dlopen(\"libcuda.so.1\", 2);", "h = x.dlopen(\"/l/libcuda.so.1\", 2);", true},
+		{syntax.C, "h = dlopen(\"libcuda.so.1\", f(1));", "h = dlopen(\"/l/libcuda.so.1\", f(1));", true},
+		{syntax.Python, "s = '''\nh = dlopen(\"libcuda.so.1\", 1);'''\n", "s = '''\nh = (dlopen(\"/l/libcuda.so.1\", 1) ? dlopen(\"/l/libcuda.so.1\", 1) : dlopen(\"libcuda.so.1\", 1));'''\n", false},
+		{syntax.JavaScript, "const k = require('koffi')\nk.koffi.load('libcuda.so.1')", "const k = require('koffi')\nk.koffi.load((require(\"fs\").existsSync('/l/libcuda.so.1') ? '/l/libcuda.so.1' : 'libcuda.so.1'))", false},
+		{syntax.JavaScript, "Deno.dlopen('libcuda.so.1', {})", "Deno.dlopen('/l/libcuda.so.1', {})", true},
+		{syntax.Python, "import os.path, ctypes\nctypes.CDLL(b'libcuda.so.1')\n", "import os.path, ctypes\nctypes.CDLL((b'/l/libcuda.so.1' if __import__(\"os\").path.exists(b'/l/libcuda.so.1') else b'libcuda.so.1'))\n", false},
+		{syntax.Python, "from dl cimport dlopen\ndlopen(b'libcuda.so.1', 1)\n", "from dl cimport dlopen\ndlopen(b'/l/libcuda.so.1', 1)\n", true},
 	} {
 		places := Find(c.text, c.lang, nil)
 		got := Fix(c.text, places, "/l")
@@ -238,10 +240,10 @@ koffi.load("libcuda.so.1")
 		{"required above", "node", "require('fs')\n" + load + `koffi.load("libcuda.so.1")` + "\n", "existsSync("},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			lang, dir := Python, t.TempDir()
+			lang, dir := syntax.Python, t.TempDir()
 			file := filepath.Join(dir, "script")
 			if c.program == "node" {
-				lang, file = JavaScript, file+".cjs"
+				lang, file = syntax.JavaScript, file+".cjs"
 				if strings.HasPrefix(c.text, "import ") {
 					file = strings.TrimSuffix(file, ".cjs") + ".mjs"
 				}

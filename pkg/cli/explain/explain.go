@@ -28,7 +28,7 @@ import (
 	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
-	"cuda-runpath/pkg/scripts"
+	"cuda-runpath/pkg/scripts/wrapper"
 	"cuda-runpath/pkg/tree"
 )
 
@@ -283,7 +283,7 @@ func hint(l *loader.Loader, arg string, err error) string {
 	}
 	defer f.Close()
 	text, _ := io.ReadAll(io.LimitReader(f, 1<<20))
-	program, byEnv := scripts.Interpreter(text[:min(len(text), 256)])
+	program, byEnv := wrapper.Interpreter(text[:min(len(text), 256)])
 	if program == "" {
 		return ""
 	}

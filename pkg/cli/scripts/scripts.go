@@ -11,6 +11,7 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/scripts"
+	"cuda-runpath/pkg/scripts/syntax"
 	"cuda-runpath/pkg/tree"
 )
 
@@ -220,10 +221,10 @@ func (o *scriptOptions) visit(f *tree.File, r *scriptFile, s *walk.Session) (is 
 		return is, err
 	}
 	var places []scripts.Place
-	if lang != scripts.Unknown {
+	if lang != syntax.Unknown {
 		places = scripts.Find(whole, lang, o.toolkit)
 	}
-	if lang != scripts.Notebook {
+	if lang != syntax.Notebook {
 		places = append(places, scripts.Flags(whole)...)
 	}
 	if o.fix {

@@ -1,4 +1,4 @@
-package scripts
+package syntax
 
 import (
 	"path"
@@ -50,26 +50,32 @@ func LanguageOf(name string, head []byte) Language {
 	return Unknown
 }
 
-type kind byte
+// Class is what a token is.
+type Class byte
 
+// The classes.
 const (
-	identifier kind = iota
-	literal         // a string
-	symbol          // one character, or one of == != <= >= := +=
-	end             // of a statement
+	Identifier Class = iota
+	Literal          // a string
+	Symbol           // one character, or one of == != <= >= := +=
+	End              // of a statement
 )
 
-type token struct {
-	kind
-	text       string // of a literal: what is between its quotes
-	start, end int    // in the script; of a literal between the quotes
-	depth      int    // of brackets around it
-	formatted  bool   // a literal with values put in: f"…", `…${x}…`
+// Token is one of a script's tokens.
+type Token struct {
+	Class
+	Text       string // of a literal: what is between its quotes
+	Start, End int    // in the script; of a literal between the quotes
+	Depth      int    // of brackets around it
+	Formatted  bool   // a literal with values put in: f"…", `…${x}…`
 }
 
+// maxTokens bounds what is looked at of a script that was made to cost time or memory.
+const maxTokens = 1 << 19
+
 // tokens splits a script. Comments are left out.
-func tokens(text string, lang Language) []token {
-	s := splitter{text: text, lang: lang, out: make([]token, 0, min(len(text)/4, maxTokens)+2)}
+func tokens(text string, lang Language) []Token {
+	s := splitter{text: text, lang: lang, out: make([]Token, 0, min(len(text)/4, maxTokens)+2)}
 	for s.at < len(text) && len(s.out) < maxTokens {
 		switch c := text[s.at]; {
 		case c == '\n':
@@ -84,7 +90,7 @@ func tokens(text string, lang Language) []token {
 		case s.comment():
 		case c == '"' || c == '\'' || c == '`' && lang == JavaScript:
 			s.literal()
-		case nameByte(c):
+		case NameByte(c):
 			s.identifier()
 		case c == ';':
 			s.endStatement()
@@ -104,19 +110,19 @@ type splitter struct {
 	lang  Language
 	at    int
 	depth int
-	out   []token
+	out   []Token
 }
 
 // add adds the token that begins here, and goes on behind it.
-func (s *splitter) add(k kind, to int) {
-	s.out = append(s.out, token{k, s.text[s.at:to], s.at, to, s.depth, false})
+func (s *splitter) add(k Class, to int) {
+	s.out = append(s.out, Token{k, s.text[s.at:to], s.at, to, s.depth, false})
 	s.at = to
 }
 
 // endStatement ends the statement before, if there is one.
 func (s *splitter) endStatement() {
-	if len(s.out) > 0 && s.out[len(s.out)-1].kind != end {
-		s.add(end, s.at)
+	if len(s.out) > 0 && s.out[len(s.out)-1].Class != End {
+		s.add(End, s.at)
 	}
 }
 
@@ -125,7 +131,7 @@ func (s *splitter) comment() bool {
 	rest := s.text[s.at:]
 	switch {
 	case s.lang == Python && rest[0] == '#', s.lang != Python && strings.HasPrefix(rest, "//"):
-		s.at = lineEnd(s.text, s.at)
+		s.at = LineEnd(s.text, s.at)
 	case s.lang != Python && strings.HasPrefix(rest, "/*"):
 		if n := strings.Index(rest[2:], "*/"); n < 0 {
 			s.at = len(s.text)
@@ -144,21 +150,21 @@ func (s *splitter) literal() {
 	from, to, next := quoted(s.text, begin, s.lang)
 	formatted := s.text[begin] == '`' && strings.Contains(s.text[from:to], "${")
 	if n := len(s.out); s.lang == Python && n > 0 {
-		if prefix := s.out[n-1]; prefix.kind == identifier && prefix.end == begin && isPrefix(prefix.text) {
-			formatted = strings.ContainsAny(prefix.text, "fF")
+		if prefix := s.out[n-1]; prefix.Class == Identifier && prefix.End == begin && IsPrefix(prefix.Text) {
+			formatted = strings.ContainsAny(prefix.Text, "fF")
 			s.out = s.out[:n-1]
 		}
 	}
-	s.out = append(s.out, token{literal, s.text[from:to], from, to, s.depth, formatted})
+	s.out = append(s.out, Token{Literal, s.text[from:to], from, to, s.depth, formatted})
 	s.at = next
 }
 
 func (s *splitter) identifier() {
 	to := s.at
-	for to < len(s.text) && nameByte(s.text[to]) {
+	for to < len(s.text) && NameByte(s.text[to]) {
 		to++
 	}
-	s.add(identifier, to)
+	s.add(Identifier, to)
 }
 
 // symbol adds a character, or two of an operator. Braces of JavaScript and C are not counted, as statements are in
@@ -175,7 +181,7 @@ func (s *splitter) symbol() {
 	if closes {
 		s.depth = max(0, s.depth-1)
 	}
-	s.add(symbol, s.at+n)
+	s.add(Symbol, s.at+n)
 	if opens {
 		s.depth++
 	}
@@ -186,16 +192,17 @@ func (s *splitter) symbol() {
 
 // continues reports whether a line of JavaScript certainly goes on: after an
 // operator, a comma or an open bracket.
-func continues(out []token) bool {
+func continues(out []Token) bool {
 	if len(out) == 0 {
 		return true
 	}
 	t := out[len(out)-1]
-	return t.kind == symbol && t.text != ")" && t.text != "]" && t.text != "}" ||
-		t.depth > 0 && t.text != ")" && t.text != "]"
+	return t.Class == Symbol && t.Text != ")" && t.Text != "]" && t.Text != "}" ||
+		t.Depth > 0 && t.Text != ")" && t.Text != "]"
 }
 
-func lineEnd(text string, i int) int {
+// LineEnd returns where the line that an offset is in ends.
+func LineEnd(text string, i int) int {
 	if n := strings.IndexByte(text[i:], '\n'); n >= 0 {
 		return i + n
 	}
@@ -222,10 +229,12 @@ func quoted(text string, i int, lang Language) (from, to, next int) {
 	return from, len(text), len(text)
 }
 
-func isPrefix(s string) bool {
+// IsPrefix reports whether a name may stand before a string of Python: r"…".
+func IsPrefix(s string) bool {
 	return len(s) <= 2 && strings.Trim(s, "rRbBuUfF") == ""
 }
 
-func nameByte(c byte) bool {
+// NameByte reports whether a byte may be in a name.
+func NameByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '$' || c >= 0x80
 }

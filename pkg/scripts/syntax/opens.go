@@ -1,4 +1,4 @@
-package scripts
+package syntax
 
 import (
 	"slices"
@@ -22,48 +22,47 @@ type Open struct {
 // Opens returns what a script of Python's opens, in its order, where the name stands in the call itself; what is
 // computed is not known.
 func Opens(text string) (all []Open) {
-	f := &finder{text: text, lang: Python, tokens: tokens(text, Python), loaders: map[string]bool{}}
-	f.aliases()
+	f := Parse(text, Python)
 	statement := 0
-	for i := range f.tokens {
+	for i := range f.Tokens {
 		first := i == statement
-		if f.tokens[i].kind == end {
+		if f.Tokens[i].Class == End {
 			statement = i + 1
 			continue
 		}
-		at := f.tokens[statement].start
-		sure := (at == 0 || text[at-1] == '\n') && !f.is(statement, "if", "elif", "else", "try", "except", "finally", "for",
+		at := f.Tokens[statement].Start
+		sure := (at == 0 || text[at-1] == '\n') && !f.Is(statement, "if", "elif", "else", "try", "except", "finally", "for",
 			"while", "with", "def", "class")
 		switch {
-		case f.is(i, "import") && (first || f.is(i-1, ":")):
+		case f.Is(i, "import") && (first || f.Is(i-1, ":")):
 			for j := i + 1; ; j++ {
 				name, next := f.dotted(j)
 				if name != "" {
 					all = append(all, Open{Module: name, Sure: sure})
 				}
-				for j = next; j < len(f.tokens) && f.tokens[j].kind == identifier; j++ { // as NAME
+				for j = next; j < len(f.Tokens) && f.Tokens[j].Class == Identifier; j++ { // as NAME
 				}
-				if !f.is(j, ",") {
+				if !f.Is(j, ",") {
 					break
 				}
 			}
-		case f.is(i, "from") && (first || f.is(i-1, ":")):
+		case f.Is(i, "from") && (first || f.Is(i-1, ":")):
 			module, next := f.dotted(i + 1)
-			if module == "" || !f.is(next, "import") {
+			if module == "" || !f.Is(next, "import") {
 				break
 			}
 			o := Open{Module: module, Sure: sure}
-			for j := next + 1; j < len(f.tokens) && f.tokens[j].kind != end; j++ {
-				if f.tokens[j].kind == identifier && !f.is(j, "as") && !f.is(j-1, "as") {
-					o.Names = append(o.Names, f.tokens[j].text)
+			for j := next + 1; j < len(f.Tokens) && f.Tokens[j].Class != End; j++ {
+				if f.Tokens[j].Class == Identifier && !f.Is(j, "as") && !f.Is(j-1, "as") {
+					o.Names = append(o.Names, f.Tokens[j].Text)
 				}
 			}
 			all = append(all, o)
-		case f.loader(i) && !f.is(i, "Library", "load_library", "load_shared_library", "SoftLink") && i+3 < len(f.tokens):
-			name := f.tokens[i+2]
-			if name.kind == literal && !name.formatted && name.text != "" && f.is(i+3, ")", ",", "]") &&
-				!f.hasFlag(i+1, noLoad) {
-				all = append(all, Open{Library: name.text, Global: f.hasFlag(i+1, "RTLD_GLOBAL"), Sure: sure})
+		case f.Loader(i) && !f.Is(i, "Library", "load_library", "load_shared_library", "SoftLink") && i+3 < len(f.Tokens):
+			name := f.Tokens[i+2]
+			if name.Class == Literal && !name.Formatted && name.Text != "" && f.Is(i+3, ")", ",", "]") &&
+				!f.HasFlag(i+1, NoLoad) {
+				all = append(all, Open{Library: name.Text, Global: f.HasFlag(i+1, "RTLD_GLOBAL"), Sure: sure})
 			}
 		}
 	}
@@ -71,15 +70,15 @@ func Opens(text string) (all []Open) {
 }
 
 // dotted reads a.b.c, or ..a, at a token, and returns the token behind it.
-func (f *finder) dotted(i int) (name string, next int) {
+func (f *Script) dotted(i int) (name string, next int) {
 	var b strings.Builder
-	for ; i < len(f.tokens); i++ {
-		t := f.tokens[i]
-		isName := t.kind == identifier && !f.is(i, "import", "as")
-		if !isName && !f.is(i, ".") || isName && b.Len() > 0 && !strings.HasSuffix(b.String(), ".") {
+	for ; i < len(f.Tokens); i++ {
+		t := f.Tokens[i]
+		isName := t.Class == Identifier && !f.Is(i, "import", "as")
+		if !isName && !f.Is(i, ".") || isName && b.Len() > 0 && !strings.HasSuffix(b.String(), ".") {
 			break
 		}
-		b.WriteString(t.text)
+		b.WriteString(t.Text)
 	}
 	return b.String(), i
 }
@@ -88,9 +87,9 @@ func (f *finder) dotted(i int) (name string, next int) {
 // nixpkgs add them.
 func SiteDirectories(text string) (dirs []string) {
 	for _, t := range tokens(text, Python) {
-		if t.kind == literal && strings.HasPrefix(t.text, "/") && strings.HasSuffix(t.text, "/site-packages") &&
-			!slices.Contains(dirs, t.text) {
-			dirs = append(dirs, t.text)
+		if t.Class == Literal && strings.HasPrefix(t.Text, "/") && strings.HasSuffix(t.Text, "/site-packages") &&
+			!slices.Contains(dirs, t.Text) {
+			dirs = append(dirs, t.Text)
 		}
 	}
 	return dirs

@@ -1,4 +1,5 @@
-package scripts
+// Package wrapper says which program a script or wrapper starts, and with which environment.
+package wrapper
 
 import (
 	"bytes"
