@@ -8,7 +8,21 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"cuda-runpath/pkg/loader/tinyelf"
 )
+
+// What is needed weakly is told, which linkers seldom write.
+func TestWeakVersions(t *testing.T) {
+	data := tinyelf.Object{Requires: []tinyelf.Requirement{{Library: "liba.so", Version: "V_1"}, {Library: "liba.so", Version: "V_2", Weak: true}}}.Bytes()
+	im, err := Parse(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all, err := im.VersionsNeeded(); err != nil || len(all) != 2 || all[0].Weak || !all[1].Weak || all[1].Name != "V_2" {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
 
 // The versions that files of this machine need and define, against debug/elf.
 func TestVersions(t *testing.T) {
