@@ -400,3 +400,51 @@ func TestCommandsAreMadeInOnePlace(t *testing.T) {
 		t.Errorf("%s has none any more: take it off the list", place)
 	}
 }
+
+// Each file and each name that ARCHITECTURE.md gives as the place of a rule exists.
+func TestRulesAreWhereTheTableSays(t *testing.T) {
+	text, err := os.ReadFile("../.github/ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "\n## Where each rule is\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	places := regexp.MustCompile("`([a-z/]+)(?:\\.([A-Za-z_.]+))?`").FindAllStringSubmatch(table, -1)
+	if len(places) < 60 {
+		t.Fatalf("the table names %d places", len(places))
+	}
+	for _, place := range places {
+		at := filepath.Join("..", "pkg", place[1])
+		if strings.HasPrefix(place[1], "cmd/") {
+			at = "../" + place[1]
+		}
+		if ext := place[2]; ext == "go" || ext == "txt" {
+			if _, err := os.Stat(at + "." + ext); err != nil {
+				t.Errorf("%s: %v", place[0], err)
+			}
+			continue
+		}
+		dirs := []string{at}
+		if _, err := os.Stat(at); err != nil {
+			dirs, _ = filepath.Glob("../pkg/*/" + place[1]) // host's and cli's are named by their last word, too
+		}
+		if len(dirs) == 0 {
+			t.Errorf("%s: there is no such package", place[0])
+		}
+		if place[2] == "" || len(dirs) == 0 {
+			continue
+		}
+		for name := range strings.SplitSeq(place[2], ".") {
+			declared := regexp.MustCompile(`(?m)^\s*(func |func \([^)]*\) |type |var |const )?` + name + `\b`)
+			if !slices.ContainsFunc(dirs, func(dir string) bool {
+				files, _ := filepath.Glob(dir + "/*.go")
+				return slices.ContainsFunc(files, func(file string) bool {
+					source, _ := os.ReadFile(file)
+					return declared.Match(source)
+				})
+			}) {
+				t.Errorf("%s: %s is declared nowhere in %s", place[0], name, dirs)
+			}
+		}
+	}
+}
