@@ -56,6 +56,13 @@ let
         set=''${2-}
         shift 2 || set=
       fi
+      if [[ ''${1-} == -h || ''${1-} == --help ]]; then
+        echo "usage: $usage"
+        echo "Says what differs between the packages of two commits of the git repository that you are in."
+        echo "FILE (manifests.nix) says which packages, as a function of source, the repository at a commit, and cuda-runpath, this"
+        echo "flake: { source, cuda-runpath }: cuda-runpath.lib.manifest { packages = ...; }"
+        exit
+      fi
       if (($# < 2)) || [[ $1 == -* || $2 == -* || ! -f $set ]]; then
         echo "usage: $usage" >&2
         if [[ ! -f $set ]]; then
