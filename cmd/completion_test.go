@@ -19,7 +19,7 @@ var completions = []struct {
 	{typed: "runpath audit --ignore-finding em", offers: []string{"empty-entry"}, without: "afile"},
 	{typed: "runpath show a", offers: []string{"afile"}},
 	{typed: "stubReplace --of", offers: []string{"--offer"}, without: "afile"},
-	{typed: "runpath edit --re", offers: []string{"--replace-entry", "put NEW, or several"}, without: "afile"},
+	{typed: "runpath edit --re", offers: []string{"--replace-entry", "replace the entry OLD"}, without: "afile"},
 	{typed: "autoPatchelf --tool ", offers: []string{"autoAddDriverRunpath", "stubReplace"}, without: "afile"},
 	{typed: "runpath help expl", offers: []string{"explain"}, without: "afile"},
 }

@@ -51,7 +51,7 @@ type Result struct {
 	LeftLinks int
 }
 
-// Finished is the reason of an edit by which the file says what it said: see [elfedit.Finish].
+// Finished is the reason of an edit that only completed an interrupted one: see [elfedit.Finish].
 const Finished = "finished an edit that was interrupted"
 
 // Decide returns what is to change in a file, or nil for nothing; then skip, where it is not

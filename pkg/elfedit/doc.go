@@ -11,7 +11,7 @@
 //	           emit_…: writes, in an order that leaves
 //	             │     the file loadable after each
 //	           verify_…: the image before, the image after
-//	             │       and the change; it asks no planner, but
+//	             │       and the change; it calls no planner, but
 //	             │       both ask what a file is (image, quirks)
 //	           Edit ──► Apply
 //
@@ -72,8 +72,8 @@
 // versions when a library in it gets another name: it is switched with DT_NEEDED.
 //
 // A resolution note (.note.nixos.ldcache) goes where one is or was, if it fits, else into a new
-// segment, with a PT_NOTE, a section and room of its own. See layout_note.go for why nothing is loaded
-// by an old note and a new run path, or the other way round, at any moment.
+// segment, with a PT_NOTE, a section and room of its own. layout_note.go explains why the loader
+// never sees an old note with a new run path, or the reverse.
 //
 // # What an edit writes, in order
 //

@@ -11,8 +11,9 @@ import (
 )
 
 // A verifier compares two images, before an edit and after it, with the change that was asked
-// for. It knows nothing of how the second was planned. Of what the first one is it asks what a planner
-// does too (image.go): where an earlier edit has left room or a hole, which program header a file can do without.
+// for. It does not know how the edit was planned, and calls no planner. What both ask of the
+// first image is in image.go: where an earlier edit has left room or a hole, which program header a file can do
+// without.
 type verifier struct {
 	c      Change
 	before *image

@@ -83,7 +83,7 @@ func (c *Case) safety() {
 		case e.stub:
 			more := ""
 			if names := c.heldNames(e); len(names) > 0 {
-				more = ", and the loader looks for " + remedy.List(names) + " there"
+				more = ", where the loader looks for " + remedy.List(names)
 			}
 			c.of(e, StubEntry, c.EditForDriver(c.Load.Main, c.StubReplace()...), "is a stub directory%s", more)
 		}
@@ -261,7 +261,7 @@ func (c *Case) ambiguous(name string, all []candidate) Conclusion {
 		places = append(places, place)
 	}
 	winner := all[0].path
-	why := ", the first"
+	why := ", because it is the first"
 	if o := c.loads(name); o != nil && o.Found() && o.Path != winner {
 		winner, why = o.Path, fmt.Sprintf(" (%s)", o.How(nil))
 		for i := range f.Candidates {

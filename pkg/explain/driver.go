@@ -25,7 +25,7 @@ type Layout struct {
 	// CompatVerdict says what a compat package does beside the host's driver, by the path of
 	// its libcuda.so.1 on this machine; false where no driver is known. nil: nobody can say.
 	CompatVerdict func(file string) (forwardcompat.Verdict, bool)
-	// Unfit says why a libcuda.so.1 on this machine that is none of a compat package does not
+	// Unfit says why a libcuda.so.1 on this machine that does not belong to a compat package does not
 	// work with the host's driver; "" where it does. nil: nobody can say.
 	Unfit func(file string) string
 	// Nix says that the files are a Nix package's, wherever they are: what is in a store is its, and changed where it is
@@ -146,14 +146,14 @@ func (c *Case) Verdict(o *loader.Object) *Verdict {
 		v.Text = fmt.Sprintf("%sthe loader stops at %s: %s.", where, o.Path, o.Err)
 	case l.StubDirs.Contains(real), l.StubDirs.Contains(dir) && !c.isHosts(o, link):
 		v.Origin, v.Kind, v.Answer = FromStub, StubLoaded, 34
-		v.Text = fmt.Sprintf("%sa stub, %s: every call of it fails with CUDA_ERROR_STUB_LIBRARY (34).", where, o.Path)
+		v.Text = fmt.Sprintf("%sa stub, %s: every call to it fails with CUDA_ERROR_STUB_LIBRARY (34).", where, o.Path)
 		v.Remedy = c.offTheSearch(o, func(list *loader.Object) remedy.Remedy {
 			return c.EditForDriver(list, l.StubReplace()...)
 		})
 	case c.answersAsStub(o):
 		v.Origin, v.Kind, v.Answer = FromStub, StubLoaded, 34
 		v.Text = fmt.Sprintf(
-			"%sa stub, %s, by its code, whatever its directory is called: every call of it fails with CUDA_ERROR_STUB_LIBRARY "+
+			"%sa stub, %s, by its code, whatever its directory is called: every call to it fails with CUDA_ERROR_STUB_LIBRARY "+
 				"(34).", where, o.Path)
 		v.Remedy = remedy.Do("remove that file, and let the driver link be searched")
 	case (runpath.Key(dir) == runpath.Key(link) || l.StubDirs.Contains(dir)) && !compat(real):
@@ -416,8 +416,8 @@ func (c *Case) nowhere(v *Verdict, link, may string) {
 		v.Kind, v.Text = DriverAbsent, fmt.Sprintf(
 			"The driver link %s is in the run path, but this machine has no such library there.", link)
 		v.Remedy = remedy.Do(
-			"none is needed on a build machine; --assume-driver DIR shows what a host with a driver would load; on a host " +
-				"other than NixOS, hostDriver makes the link")
+			"none is needed on a build machine: --assume-driver DIR shows what a host with a driver would load; on a host "+
+				"other than NixOS, %s, or for all programs sudo hostDriver install", c.File(c.Load.Main, true).ByHostDriver())
 		if c.Assumed != "" {
 			v.Text = fmt.Sprintf(
 				"The driver link %s is in the run path, but %s, which is assumed to be there, has no such library.",

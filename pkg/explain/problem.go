@@ -312,9 +312,10 @@ func (c *Case) notFound(o *loader.Object) Conclusion {
 			p.Remedy = remedy.InPackage(file, remedy.Say(
 				"add the package that has %s to buildInputs, and autoPatchelfHook to nativeBuildInputs", o.Name))
 		case to != main:
-			p.Remedy = remedy.Do("add the directory that holds it to the run path of %s", by.Path)
+			p.Remedy = remedy.Do("add the directory that holds it to the run path of %s, as autoPatchelf --libs DIR does",
+				by.Path)
 		default:
-			p.Remedy = remedy.Do("add the directory that holds it to the run path")
+			p.Remedy = remedy.Do("add the directory that holds it to the run path, as autoPatchelf --libs DIR does")
 		}
 		if file := c.File(to, false); has != "" && file.Object == "" {
 			has, _ = nixpkgs.InCUDA(has, o.Name)

@@ -125,7 +125,7 @@ var rules = []Rule{
 		"The loader passes it over, at the cost of opening it."},
 	{LibcMismatch, Error, "the program's loader and its libc.so.6 come from different builds",
 		"They share private interfaces: the program crashes at start, or says that a GLIBC_PRIVATE symbol is missing."},
-	{NoInterpreter, Error, "the program's loader does not exist, or is none",
+	{NoInterpreter, Error, "the program's loader does not exist, or is not a loader",
 		"The kernel reports \"No such file or directory\" although the program is there. NixOS has stub-ld in that place, " +
 			"which prints a message."},
 	{FHSInterpreter, Warning, "a program in a Nix package uses the host's loader", "NixOS has no loader there."},

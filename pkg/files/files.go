@@ -25,7 +25,7 @@ type Options struct {
 	Links  []string
 	// Opened says that what files may open will be asked for: it is then read at once.
 	Opened bool
-	// Look is called with each ELF file while it is open, its image, and of which head is the beginning; what it
+	// Look is called for each ELF file while it is open, with its image, a reader and its first bytes; what it
 	// returns is kept in File.Seen. It is called from several goroutines.
 	Look func(f *File, im *elfimage.Image, r io.ReaderAt, head []byte) any
 }
@@ -317,8 +317,8 @@ func (fs *Files) open(p string, at Place) *File {
 	return fs.parsed(at.Host, fd)
 }
 
-// Take keeps what the image of an open file says, of which st is the state, head the beginning
-// and host the path, free of symbolic links, so that the file need not be opened again.
+// Take records a file that is already open, so that it need not be opened again: host is its path, free of
+// symbolic links, st its stat, head its first bytes.
 func (fs *Files) Take(host string, fd int, st *unix.Stat_t, head []byte, im *elfimage.Image) *File {
 	f := Unread(host, 0)
 	if f.stat(st) {

@@ -85,7 +85,7 @@ func (ix *Index) Change(ctx context.Context, plans []*Plan, c Changing) (stopped
 	return stopped, nil
 }
 
-var errStopped = errors.New("was not come to before the run was stopped; it is left as it is")
+var errStopped = errors.New("not processed: the run was stopped first; the file is unchanged")
 
 // confirm asks the loader about the plans, and makes those fail of which it would do something
 // else, until it would do what the others say.

@@ -1,4 +1,4 @@
-// Package fixup does to a tree of prebuilt files what makes them find their
+// Package fixup edits a tree of prebuilt files so that they find their
 // libraries: it sets interpreters and run paths, as nixpkgs' autoPatchelfHook does.
 //
 // The work has three steps, and no flags:

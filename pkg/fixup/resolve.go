@@ -85,7 +85,7 @@ type Settings struct {
 	EnforcePriority Priority
 	// Driver: the driver's libraries come by the driver link, which the maps put in.
 	Driver bool
-	// Today counts what the loader finds for a file as it is: with KeepEntries before the
+	// Today treats a library that the loader already finds for a file as found: with KeepEntries before the
 	// candidates, else after them, where the file keeps its interpreter.
 	Today bool
 	// Map is applied to every run path at the end. It is called from several goroutines.
@@ -222,11 +222,11 @@ type Lack struct {
 }
 
 func (l *Lack) String() string {
-	what := "lacks " + strings.Join(l.Names, ", ") + " itself"
+	what := "itself lacks " + strings.Join(l.Names, ", ")
 	if l.Path != l.By {
 		what = l.By + ", which it loads, lacks " + strings.Join(l.Names, ", ")
 	}
-	return fmt.Sprintf("%s is found, and %s: %s", l.Name, what, remedy.Quote("runpath", "explain", l.Path))
+	return fmt.Sprintf("%s was found, but %s: %s", l.Name, what, remedy.Quote("runpath", "explain", l.Path))
 }
 
 // Opened is a directory outside the tree with libraries that a file opens by name.

@@ -1413,7 +1413,7 @@ func TestByHandALibraryThatLacksLibraries(t *testing.T) {
 		r.apply()
 	}
 	// That the tree finds libbeside.so elsewhere is no help to b.
-	lacks := s.path("libfoo.so is found, and lacks libgone.so, libbeside.so itself: runpath explain ~/libs/libfoo.so")
+	lacks := s.path("libfoo.so was found, but itself lacks libgone.so, libbeside.so: runpath explain ~/libs/libfoo.so")
 	told(lacks)
 	told(lacks) // also where nothing is to be done
 	// A library of the tree is not one from elsewhere, nor is what the loader has there by itself.

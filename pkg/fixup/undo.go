@@ -33,7 +33,7 @@ type Undone struct {
 	Gone   Gone   // nothing but Path is set: the record's
 }
 
-var errNothingToUndo = errors.New("there is nothing to undo: no record tells of it")
+var errNothingToUndo = errors.New("nothing to undo: no record mentions it")
 
 // Undo takes back what records tell of the files that paths lead to or that are below them:
 // the records of the trees that they are in, and those in them. What is taken back

@@ -639,7 +639,7 @@ func (h *Host) doctorProgram(d *Diagnosis, its *explain.Case, prefix string, drv
 	load, program := its.Load, its.State.Start.File
 	if len(its.State.Start.Via) > 0 {
 		d.add(subject, Note, strings.Join(its.State.Start.Via, ", "), "",
-			"a script or wrapper: what it runs is %s, which is looked at here", program)
+			"a script or wrapper that runs %s, which is examined instead", program)
 	}
 	if load.Static {
 		d.add(subject, Note, program, "", "is static: it loads no libraries, and so no driver; it cannot use CUDA")

@@ -531,7 +531,7 @@ func addOnce(list []string, s string) []string {
 // whose time tells of a file that comes, goes or is put in another one's place, which is how packages, installers and
 // container runtimes upgrade a driver: whoever wrote into a library would break the programs that have it mapped.
 // Looked at themselves are libcuda.so.1, for runtimes that mount another one over it, what was rejected, for it may be
-// mended where it is, and what is copied, for a copy of what was would stand beside links to what is.
+// mended where it is, and files that are copied: a stale copy would end up beside links to new files.
 type Input struct {
 	Path string
 	ID   string

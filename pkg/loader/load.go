@@ -77,7 +77,7 @@ type Options struct {
 	Opened bool
 	// NoTries leaves out Object.Tried, which makes a run over many files faster.
 	NoTries bool
-	// Look is called with each ELF file while it is open, its image, and of which head is the beginning; what it
+	// Look is called for each ELF file while it is open, with its image, a reader and its first bytes; what it
 	// returns is kept in File.Seen. It is called from several goroutines.
 	Look func(f *files.File, im *elfimage.Image, r io.ReaderAt, head []byte) any
 }

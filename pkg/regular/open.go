@@ -27,7 +27,7 @@ const descriptors = "/proc/self/fd"
 
 // OpenAt opens a file for reading, from the directory at, as openat(2) does; O_CLOEXEC is implied. Opening
 // a device may do something: a tape is rewound, a watchdog begins to watch, and a FIFO's writer goes on. So
-// what is no regular file is not opened: its descriptor is good for fstat(2) alone (O_PATH), by which
+// only regular files are opened: the descriptor of any other is good for fstat(2) alone (O_PATH), by which
 // the caller refuses it.
 func OpenAt(at int, name string, flags int) (fd int, err error) {
 	path, err := Descriptor(at, name, unix.O_PATH|flags&unix.O_NOFOLLOW)

@@ -1,6 +1,7 @@
 package remedy
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -66,15 +67,21 @@ func (f File) today(then Text) Remedy {
 	case f.Building:
 		return Do("%s", Text(strings.TrimPrefix(string(then), forGood)))
 	case f.Program != "":
-		program := f.Program
-		if !strings.Contains(program, "/") { // which would be looked for on PATH
-			program = "./" + program
-		}
-		return Do("for today, %s%s", Command("hostDriver", "run", program), then)
+		return Do("for today, %s%s", f.ByHostDriver(), then)
 	case f.Driver:
 		return Do("start programs by hostDriver run, or have hostDriver install it%s", then)
 	}
 	return Do("for today, edit a copy%s", then)
+}
+
+// ByHostDriver is the command that gives the program the driver of a host that has no driver link; of what is no
+// program, it says PROGRAM.
+func (f File) ByHostDriver() Text {
+	program := cmp.Or(f.Program, "PROGRAM")
+	if f.Program != "" && !strings.Contains(program, "/") { // which would be looked for on PATH
+		program = "./" + program
+	}
+	return Command("hostDriver", "run", program)
 }
 
 // inBuild is a word of a command in the script that builds the object, which has another path then.

@@ -45,7 +45,7 @@ func Bound(r io.ReaderAt, size int64, head []byte, debug func(buildID string) st
 	defer im.Release()
 	for i := range im.Sections {
 		if im.SectionName(i) == ".gnu_debuglink" {
-			return "a debug file belongs to it, which its section .gnu_debuglink names"
+			return "its section .gnu_debuglink names a debug file"
 		}
 	}
 	if file := debug(buildID(im)); file != "" {

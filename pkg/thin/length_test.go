@@ -47,7 +47,7 @@ func TestBound(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"a.so": "d/" + debug + " is its debug file", "stripped.so": "d/" + debug + " is its debug file", "b.so": "",
-		"linked.so": "a debug file belongs to it, which its section .gnu_debuglink names", "signed.so": "", "a.c": "",
+		"linked.so": "its section .gnu_debuglink names a debug file", "signed.so": "", "a.c": "",
 	} {
 		r, size, head := read(name)
 		if got := Bound(r, size, head, find); got != want {

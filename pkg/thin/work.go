@@ -58,7 +58,7 @@ func Decide(r io.ReaderAt, size int64, head []byte, o Options, length Length,
 	}
 	switch {
 	case len(w.Code.Containers) == 0 && len(w.Code.Bundles) > 0:
-		return nil, skipped("its code is for AMD's GPUs, and of that nothing is taken out")
+		return nil, skipped("its code is for AMD GPUs, which is not taken out")
 	case len(w.Code.Containers) == 0:
 		return nil, skipped("no GPU code")
 	}
@@ -81,7 +81,7 @@ func Decide(r io.ReaderAt, size int64, head []byte, o Options, length Length,
 		w.Uncut = "it is left as it is: " + why + ", which any change makes void; --cut thins it all the same"
 	} else if w.Cut != nil {
 		if why := Bound(w.from, w.size, head, debug); why != "" {
-			w.Cut, w.Uncut = nil, fmt.Sprintf("%v: %s; --cut cuts it all the same", ErrNoCut, why)
+			w.Cut, w.Uncut = nil, fmt.Sprintf("%v: %s; --cut cuts it anyway", ErrNoCut, why)
 		}
 	}
 	return w, nil

@@ -26,9 +26,9 @@ type Options struct {
 	// Shallow visits the files of a directory that is an argument, and not what lies
 	// in the directories in it.
 	Shallow bool
-	// Leftover, where it is not nil, is called, from several goroutines, for every copy that an
-	// edit which was killed has left in a directory, after it has been removed or err has come of
-	// that. No file is visited that has the name of such a copy.
+	// Leftover, where it is not nil, is called, from several goroutines, for every copy that a
+	// killed edit has left in a directory, after it has been removed, or could not be, with err.
+	// No file is visited that has the name of such a copy.
 	Leftover func(path string, err error)
 	// Keep, where it is not nil, gets the arguments that were walked, which stay open
 	// until it is closed: for [Files], after [File.Target].

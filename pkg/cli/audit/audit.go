@@ -101,7 +101,7 @@ func auditPaths(s *walk.Session, c *command.Line) error {
 	}
 	for _, id := range out.ignore {
 		if !explain.Known(id) {
-			return command.Misusef("--ignore-finding %s: there is no such finding (--list-findings)", id)
+			return command.Misusef("--ignore-finding %s: there is no such finding (--list-findings lists them)", id)
 		}
 	}
 	for _, f := range out.files() {
@@ -144,7 +144,7 @@ func explainFindings(c *command.Line) error {
 	if id := c.String("explain"); c.IsSet("explain") {
 		i := slices.IndexFunc(rules, func(r explain.Rule) bool { return r.ID == id })
 		if i < 0 {
-			return command.Misusef("--explain %s: there is no such finding (--list-findings)", id)
+			return command.Misusef("--explain %s: there is no such finding (--list-findings lists them)", id)
 		}
 		_, err := fmt.Fprintf(c.Stdout, "%s (%s): %s\n%s\n", id, rules[i].Severity, rules[i].Summary, rules[i].Help)
 		return err

@@ -40,7 +40,7 @@ makes the loader find the libraries it needs. A library is taken only if the loa
 with every symbol version that the file needs of it. Stubs are never taken. Before anything is written, the loader's
 rules are applied to each program, to see that it will load what was planned.
 
-On what another package manager installed (a .venv, node_modules, a conda prefix), as in
+In a tree that another package manager installed (a .venv, node_modules, a conda prefix), as with
 
     autoPatchelf --libs /nix/store/...-gcc-lib/lib .venv
 
@@ -110,7 +110,7 @@ the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths a
 			Usage: "take `PATH`, if it is there, where no PATH is given (repeatable)"},
 		&command.Flag{Kind: command.List, Name: "extra-arg", Hidden: true},
 		&command.Flag{Kind: command.String, Name: "when", Default: "always", Values: []string{"always", "needed"},
-			Usage: "autoAddDriverRunpath: which files, `always|needed`"},
+			Usage: "autoAddDriverRunpath: edit `always|needed`: every file, or those that need the driver"},
 		flags.Stub, flags.Store, flags.DriverLink, flags.Compat,
 		flags.Position,
 		flags.ForceRPath, flags.ForceRunPath,

@@ -13,8 +13,8 @@ const screenLines = 24
 // HelpFlags are the flags of every command that print its help.
 func HelpFlags() []*Flag {
 	return []*Flag{
-		{Name: "help", Aliases: []string{"h"}, Usage: "print how it is called, with the common flags"},
-		{Name: "help-all", Usage: "print everything that its man page says"},
+		{Name: "help", Aliases: []string{"h"}, Usage: "print the usage and the common flags"},
+		{Name: "help-all", Usage: "print everything that is in the man page"},
 	}
 }
 
@@ -78,12 +78,12 @@ func (c *Command) help(name string, columns int, m much) string {
 		}
 	}
 	if len(c.Commands) > 0 {
-		title, width := "COMMANDS ("+name+" COMMAND --help tells of one", 0
+		title, width := "COMMANDS ("+name+" COMMAND --help describes one", 0
 		for _, sub := range c.Commands {
 			width = max(width, len(sub.Name))
 		}
 		if !m.description {
-			title += "; --help-all of all"
+			title += "; --help-all lists all"
 		}
 		heading(title + ")")
 		for _, sub := range c.Commands {

@@ -95,8 +95,8 @@ func (e *Editor) run(s *walk.Session) error {
 	}, func() {
 		for _, loss := range edit.Losses(nil, moves) {
 			s.Log.Warnf(
-				"%s, was found by a DT_RPATH, which libraries inherit, and is not found so any more: they do not inherit a "+
-					"DT_RUNPATH, nor what a list has no more; --force-rpath writes a DT_RPATH", loss)
+				"%s, was found by an inherited DT_RPATH, and no longer is: libraries do not inherit a DT_RUNPATH, nor entries "+
+					"that were removed; --force-rpath writes a DT_RPATH", loss)
 		}
 		for _, err := range offered.Errs {
 			s.Log.Errorf("--offer %s: %v", e.Offer, err)

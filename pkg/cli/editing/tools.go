@@ -57,7 +57,7 @@ first entry of the run path, after a compat directory, once.` + walk.ExitStatus,
 	Common:   []string{"when", "position", "dry-run", "json", "verbose"},
 	Flags: []*command.Flag{
 		{Kind: command.String, Name: "when", Default: "always", Values: []string{"always", "needed"},
-			Usage: "which files: `always|needed`; needed: if a file names a library of the driver or the CUDA toolkit in " +
+			Usage: "edit `always|needed`: every file, or those that name a library of the driver or the CUDA toolkit in " +
 				"DT_NEEDED, .note.dlopen or a string literal in read-only data"},
 	},
 }

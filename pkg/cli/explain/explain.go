@@ -43,8 +43,8 @@ runpath explain .venv
 runpath explain --lib libcuda.so.1 app/bin/app
 runpath explain --dot app/bin/app | dot -Tsvg > app.svg`,
 		ArgsUsage: "FILE...",
-		Description: "Each library is shown with its file, the rule by which that is found, and the places where the " +
-			"loader looks before. A directory, or an interpreter of Python, is summed up: driver, missing libraries, toolkit, " +
+		Description: "Each library is shown with its file, the rule by which it is found, and the places where the " +
+			"loader looks first. A directory, or an interpreter of Python, is summed up: driver, missing libraries, toolkit, " +
 			"GPU code. Nothing is run.",
 		Flags: append([]*command.Flag{
 			{Kind: command.String, Name: "lib",
@@ -94,7 +94,7 @@ runpath explain --dot app/bin/app | dot -Tsvg > app.svg`,
 					return e == name || strings.HasPrefix(e, name+"=")
 				})
 				if os.Getenv(name) != "" && !given && search.Root == "" {
-					s.Log.Infof("%s is set in the environment, and not used: --env %s uses it", name, name)
+					s.Log.Infof("%s is set in the environment but not used: --env %s uses it", name, name)
 				}
 			}
 			if search.Root == "" {

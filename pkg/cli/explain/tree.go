@@ -50,7 +50,7 @@ func writeTree(w *bytes.Buffer, its *explain.Case, found []explain.Conclusion, s
 	for i, via := range its.Start.Via {
 		format, next := "%s is a wrapper, which starts %s%s\n", append(its.Start.Via[i+1:], its.Start.File)[0]
 		if via == its.Start.Script {
-			format = "%s is a script of Python's, which %s runs%s\n"
+			format = "%s is a Python script, which %s runs%s\n"
 		}
 		fmt.Fprintf(w, format, p.paint("", via), p.paint(command.Bold, next),
 			p.paint(command.Dim, its.Start.Sets(i == len(its.Start.Via)-1)))

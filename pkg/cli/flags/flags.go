@@ -83,7 +83,7 @@ var Stub = &command.Flag{Kind: command.List, Name: "stub", Check: driver.CheckPa
 
 // Store says where the store is whose finished paths are not edited, and whose packages named …-stubs are stubs.
 var Store = &command.Flag{Kind: command.String, Name: "store", Check: CheckEntry,
-	Usage:       "a Nix store is `DIR`: its packages are not edited, and those whose names end in -stubs are stubs",
+	Usage:       "`DIR` is a Nix store: its packages are not edited, and those whose names end in -stubs are stubs",
 	DefaultText: "$NIX_STORE, /nix/store and /gnu/store"}
 
 // EvenInStore is for whatever edits files.

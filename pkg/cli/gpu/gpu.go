@@ -28,14 +28,14 @@ func Command() *command.Command {
 		Examples: `runpath gpu app
 runpath gpu --for 8.6,9.0+PTX app`,
 		ArgsUsage: "PATH...",
-		Description: `Programs, libraries, objects, static archives and files of nvcc -fatbin are read, and of them
-the headers alone: nothing is unpacked. It is listed by architecture. With --for the exit status is 1 where a file has
-GPU code, and none that one of the GPUs can take: there its kernels stop with error 209, "no kernel image is
-available", or 500, "named symbol not found".`,
+		Description: `Reads the headers of programs, libraries, objects, static archives and files of nvcc -fatbin;
+nothing is unpacked. The code is listed by architecture. With --for the exit status is 1 if a file has GPU code but
+none that one of the GPUs can run: its kernels stop there with error 209, "no kernel image is available", or 500,
+"named symbol not found".`,
 		Flags: []*command.Flag{gpus.For,
 			strictFlag, {Name: "warn", Usage: "with --for: code that is missing is a warning"}, nixFlag, flags.Malformed,
 			{Kind: command.String, Name: "cuda", Check: checkCUDA,
-				Usage: "with --for: the driver supports CUDA `VERSION`, as nvidia-smi says; PTX that is newer is missing"},
+				Usage: "with --for: the driver supports CUDA `VERSION`, as nvidia-smi says; newer PTX counts as missing"},
 			command.JSONFlag, flags.Jobs,
 			command.VerboseFlag("with --for also show code that is not needed, and what is compiled at the first start"),
 			command.QuietFlag("report problems only")},

@@ -14,8 +14,8 @@ import (
 // For names the GPUs that code is to be for.
 var For = &command.Flag{Kind: command.String, Name: "for", Check: Check,
 	Usage: "report what GPU code is missing, not needed, or compiled at the first start, for the GPUs of `LIST`: " +
-		"9.0,8.6+PTX, sm_90a, 90-real;86-virtual, names as H100, or native for those of this machine; 9.0+PTX also asks " +
-		"for PTX, of which drivers make code for GPUs after 9.0"}
+		"9.0,8.6+PTX, sm_90a, 90-real;86-virtual, names such as H100, or native for those of this machine; 9.0+PTX " +
+		"also asks for PTX, from which drivers make code for GPUs after 9.0"}
 
 func Check(list string) error { _, _, err := gpucode.ParseList(list); return err }
 

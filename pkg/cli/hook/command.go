@@ -20,8 +20,8 @@ func Command() *command.Command {
 		Usage:     "what the Nix setup hooks call at the moments of a build",
 		ArgsUsage: "MOMENT",
 		Examples:  "runpath hook --settings",
-		Description: "Reads the shell's variables from stdin and answers with words that the hook obeys; nothing of it is " +
-			"for people.\n" +
+		Description: "Reads the shell's variables from stdin and answers with words that the hook obeys; it is " +
+			"not meant for people.\n" +
 			"The hooks' settings are described in nix/hooks.section.md, the interface in pkg/cli/hook.",
 		Flags: []*command.Flag{{Name: "settings",
 			Usage: "print the names of the variables that a hook hands over, a line each"}},

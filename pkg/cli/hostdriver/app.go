@@ -27,8 +27,8 @@ func Run(args []string, stdout, stderr io.Writer) int {
 func app() *command.Command {
 	app := command.New("hostDriver", "COMMAND ...", "give programs built with Nix the host's GPU driver", `
 Programs built with Nix look for the GPU driver in /run/opengl-driver/lib, which only NixOS has. On any other host,
-"hostDriver install" (root) puts links to the driver's libraries there, and "hostDriver run PROGRAM" (anybody) starts
-one program with them; "hostDriver doctor" says whether a CUDA program can work here and what to do if it cannot.`,
+"hostDriver install" (root) puts the driver's libraries there, and "hostDriver run PROGRAM" (anybody) starts one program
+with them; "hostDriver doctor" says whether a CUDA program can work here and what to do if it cannot.`,
 		"hostDriver run ./app\nhostDriver doctor ./app")
 	app.OfFile = "run"
 	app.Commands = []*command.Command{findCommand, installCommand, uninstallCommand, tmpfilesCommand, runCommand,

@@ -22,11 +22,12 @@ var (
 	prefixFlag = &command.Flag{Kind: command.String, Name: "prefix", Default: host.DefaultPrefix,
 		Usage: "`DIR` is what programs see as " + host.DefaultPrefix}
 	besideFlag = &command.Flag{Name: "beside", Usage: "work on " + host.BesidePrefix +
-		", for links of another module that owns the driver link"}
+		", to which another module that owns the driver link makes links"}
 	stateFlag = &command.Flag{Kind: command.String, Name: "state-dir",
 		Usage: "the copies are in `DIR`, on a disk, and what programs see leads there", DefaultText: host.StateDir}
 	gpuFlag = &command.Flag{Kind: command.String, Name: "for",
-		Usage: "the GPUs are those of `LIST`: 9.0,12.0, or names as H100", DefaultText: "what nvidia-smi or the PCI bus says"}
+		Usage:       "the GPUs are those of `LIST`: 9.0,12.0, or names such as H100",
+		DefaultText: "what nvidia-smi or the PCI bus says"}
 	jsonFlag    = command.JSONFlag
 	dryRunFlag  = command.DryRunFlag
 	verboseFlag = command.VerboseFlag("also say what was not used, and why")

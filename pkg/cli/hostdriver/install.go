@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	linksFlag  = &command.Flag{Name: "links", Usage: "make links to the driver's own libraries: less works by them"}
+	linksFlag  = &command.Flag{Name: "links", Usage: "make links to the driver's own libraries: less works with them"}
 	copyFlag   = &command.Flag{Name: "copy", Usage: "what is done without --links", Hidden: true}
 	compatFlag = &command.Flag{Kind: command.String, Name: "compat",
 		Usage: "offer the compat package in `DIR` instead of the driver if it helps"}
@@ -34,14 +34,14 @@ var installCommand = &command.Command{
 	Description: `The libraries are copies with a run path of $ORIGIN: a program's own glibc does not know where the
 host keeps its libraries, so the driver's own libcuda.so.1 does not find the PTX compiler that it opens. They are in
 /var/lib/hostDriver, on a disk; /run/opengl-driver is a link to there. --state-dir names another directory, for one on
-a disk that is mounted noexec. The set has also the files by which loaders of OpenCL, Vulkan and EGL find these, in
+a disk that is mounted noexec. The set also has the files by which the loaders of OpenCL, Vulkan and EGL find them, in
 share and etc beside lib. It is made beside the old one and put in its place by one rename; where the right one is
 there already, nothing is done. On x86-64, /run/opengl-driver-32/lib is made too where the host has the driver's
 32-bit libraries. "hostDriver tmpfiles" is for repeating it at boot, when /run is empty, and after an upgrade of the
 driver.
 
 With --links, the set is links to the driver's own libraries: code that is compiled at run time (Triton, numba) fails
-by them, and EGL and Vulkan do not find the rest of the driver.
+with them, and EGL and Vulkan do not find the rest of the driver.
 
 With --beside, where Home Manager or nix-system-graphics owns /run/opengl-driver, nothing of theirs is touched: what
 programs see is /run/hostDriver, to which the links of Nix's package hostDriverLinks lead, once it is among their

@@ -38,7 +38,7 @@ The exit status is the program's; 127 where it is not found, 126 where it cannot
 	Flags: []*command.Flag{
 		{Kind: command.String, Name: "method", Default: string(run.Auto),
 			Values: []string{string(run.Auto), string(run.Namespace), string(run.LibraryPath)},
-			Usage:  "offer them through `METHOD`: auto, namespace or library-path"},
+			Usage:  "offer the libraries through `METHOD`: auto, namespace or library-path"},
 		{Kind: command.String, Name: "cache", Usage: "keep the libraries in `DIR`", DefaultText: "~/.cache/hostDriver"},
 		{Kind: command.String, Name: "compat", Default: string(host.CompatAuto),
 			Usage: "`WHICH` compat packages to use: auto, always, never, or the one in this directory if it helps"},
@@ -98,6 +98,12 @@ func (c *call) log(format string, args ...any) {
 // image's /usr/lib64, which is empty in images made by Nix.
 func (c *call) prepare(r *run.Run, dirs []string, choice host.CompatChoice) error {
 	err := c.inCache(r, dirs, choice)
+	if errors.Is(err, host.ErrNoDriver) {
+		d, _ := c.host.Excluding(c.machine, c.prefix).Find(c.machine)
+		for _, x := range d.Rejected {
+			c.complain("%s: not used: %s", x.Path, x.Reason)
+		}
+	}
 	if err == nil || c.IsSet("cache") || len(dirs) > 0 || r.Method == run.Namespace {
 		return err
 	}

@@ -73,7 +73,7 @@ func Commands() []*command.Command {
 	}, {
 		Name:   "remove",
 		Also:   []string{"remove-rpath", "rm", "delete", "clear"},
-		Usage:  "remove ENTRY from the run path, or with --all the whole",
+		Usage:  "remove ENTRY, or with --all everything, from the run path",
 		Common: append([]string{"all"}, listCommon...),
 		Examples: `runpath remove /build/lib app
 runpath remove --all app/bin/app`,

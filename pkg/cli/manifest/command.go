@@ -31,12 +31,12 @@ runpath manifest --html set.html torch.json cudnn.json > set.json
 runpath manifest --diff old.json new.json`,
 		Common:    []string{"diff", "markdown", "html", "json", "verbose"},
 		ArgsUsage: "PATH...",
-		Description: `Of each ELF file: machine, kind, soname, needed libraries, run path, interpreter, what each
+		Description: `Lists for each ELF file: machine, kind, soname, needed libraries, run path, interpreter, what each
 library resolves to, what it opens by name, resolution note, GPU code by architecture, the store paths that it names,
-size and build ID; of each package, a store path or a directory that is named, the sums. The same files give the same
-bytes, on every machine with the same libraries. A PATH may be a manifest, which is joined with the others. With
---diff, of two manifests or directories, in words: what changed for whoever uses the package; another hash in the
-store is no change, nor is a build ID. The exit status is 1 where they differ.`,
+size and build ID; and the sums for each package, which is a PATH. The same files give the same bytes, on every
+machine with the same libraries. A PATH may be a manifest, which is joined with the others. With --diff it says in
+words what differs between two manifests or directories for the package's users; another hash in the store does not
+count, nor does a build ID. The exit status is then 1 if they differ.`,
 		Flags: []*command.Flag{
 			{Name: "diff", Usage: "say what differs between two: manifests, directories or store paths"},
 			{Name: "markdown", Usage: "with --diff: print Markdown, for a pull request"},

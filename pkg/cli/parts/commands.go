@@ -93,8 +93,8 @@ func Edit() *command.Command {
 				Usage: "add `ENTRY` to the end of the run path, unless it is already there (repeatable)"},
 			{Kind: command.List, Name: "remove-entry", Usage: "remove `ENTRY` from the run path (repeatable)"},
 			{Kind: command.List, Name: "replace-entry",
-				Usage: "put NEW, or several with colons, in the place of the entry OLD of the run path, given as `OLD=NEW` " +
-					"(repeatable)"},
+				Usage: "replace the entry OLD of the run path with NEW, or with several separated by colons, given as " +
+					"`OLD=NEW` (repeatable)"},
 			flags.ForceRPath, flags.ForceRunPath,
 			flags.Copy, flags.Store, flags.EvenInStore,
 			command.DryRunFlag,

@@ -71,7 +71,7 @@ func TestCommands(t *testing.T) {
 		{"runpath audit --update-baseline .", 2, `--update-baseline needs --baseline FILE`},
 		{"runpath audit --list-findings", 0, `\nstub-entry             error    stub directory in the run path\n`},
 		{"runpath audit --explain stub-entry", 0, `^stub-entry \(error\): stub directory in the run path\n.+\n$`},
-		{"runpath audit --ignore-finding none .", 2, `--ignore-finding none: there is no such finding \(--list-findings\)`},
+		{"runpath audit --ignore-finding none .", 2, `--ignore-finding none: there is no such finding \(--list-findings lists them\)`},
 		{"runpath audit --sarif - --html - .", 2, `stdout takes one document`},
 		{"noRunpathAmbiguity bin lib/liba.so", 1, `^bin/app: error: entry 2, /opt/stubs, is a stub directory \[stub-entry\]; fix:\n    stubReplace bin/app\nbin/app: error: entry 3 .*\[empty-entry\]; fix:\n    runpath normalize bin/app\n    # if .*\n2 files checked, 0 skipped: 2 errors, 0 warnings\n$`},
 		{"runpath audit --nix bin", 1, `is a stub directory.*\. fix: add stubReplace to nativeBuildInputs`},

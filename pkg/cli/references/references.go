@@ -24,13 +24,14 @@ func Command() *command.Command {
 runpath references --to /nix/store/...-gcc-14 result
 runpath references --fail-on "$PWD/build" app`,
 		ArgsUsage: "PATH...",
-		Description: `What a package names keeps that in its closure. All files are read whole. For each store path:
-the files that name it, and the place in them: interpreter, run path, needed, note, resolution note, read-only data,
-data, options of GPU code (nvcc's command line), debug information, script, other. A file's own store path is left
-out. Of files in a Nix store, nix-store is asked how much the closure would lose. Paths that are compressed, or of
-which only the hash is there, are not found.`,
+		Description: `A store path that a package names stays in its closure. All files are read whole. Lists for each
+store path the files that name it, and the place in them: interpreter, run path, needed, note, resolution note,
+read-only data, data, options of GPU code (nvcc's command line), debug information, script, other. A file's own store
+path is left out. For files in a Nix store, nix-store is asked how much the closure would lose. Paths that are
+compressed, or reduced to their hash, are not found.`,
 		Flags: []*command.Flag{
-			{Kind: command.String, Name: "to", Usage: "only of `STOREPATH`, which may be a path below one, or the file's own"},
+			{Kind: command.String, Name: "to",
+				Usage: "list only references to `STOREPATH`, which may be a path below one, or the file's own"},
 			{Kind: command.List, Name: "fail-on", Check: checkReferencePattern,
 				Usage: "list only what `PATTERN` matches, and fail if there is any: /build and what is below it, '/home/*/src', " +
 					"or a part of a path such as '*-cuda_nvcc-*' (repeatable)"},

@@ -42,7 +42,7 @@ Where nvcc, ptxas or CUDA_HOME is looked for at run time is listed with what a p
 			{Name: "substitute", Usage: "print substituteInPlace commands, for a Nix package"},
 			{
 				Kind: command.List, Name: "libs",
-				Usage: "also look for the CUDA toolkit's libraries, such as libnvrtc.so.12, which are in `DIR` (repeatable)"},
+				Usage: "also look for the CUDA toolkit's libraries, such as libnvrtc.so.12, that are in `DIR` (repeatable)"},
 			flags.DriverLink, flags.Store, flags.EvenInStore, command.DryRunFlag, command.JSONFlag, flags.Jobs,
 			command.VerboseFlag("also list names that are not known to be opened"), command.QuietFlag("report problems only"),
 		},
@@ -172,7 +172,7 @@ func runScripts(s *walk.Session, o scriptOptions) error {
 				}
 				switch {
 				case p.Kind == scripts.Burnt:
-					what = "names " + p.Directory + ", the host's, to the linker"
+					what = "gives the linker the host's " + p.Directory
 					if strings.Contains(p.Directory, "/stubs") {
 						what = "has " + p.Directory + ", which has stubs, searched at run time"
 					}

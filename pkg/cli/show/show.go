@@ -55,7 +55,7 @@ func Command() *command.Command {
 		Examples: `runpath show app/bin
 runpath show --json app/lib/libx.so`,
 		ArgsUsage:   "PATH...",
-		Description: "Of a file that a tool would leave alone, it says why.",
+		Description: "If a tool would leave a file alone, it says why.",
 		Flags:       []*command.Flag{command.JSONFlag, flags.Jobs, command.VerboseFlag("also show files that are not ELF")},
 		Action:      walk.With(func(s *walk.Session, _ *command.Line) error { return Files(s, "") }),
 	}

@@ -30,28 +30,28 @@ import (
 func Command() *command.Command {
 	return &command.Command{
 		Name:   "thin",
-		Usage:  "take the code for GPUs that are not asked for out of files",
+		Usage:  "remove GPU code that is not asked for from files",
 		Common: []string{"for", "keep-ptx", "keep-length", "dry-run", "json", "verbose"},
 		Examples: `runpath thin --dry-run --for 9.0 .venv
 runpath thin --for 8.6,9.0+PTX .venv/lib`,
 		ArgsUsage: "PATH...",
 		UsageText: "runpath thin --for LIST [flags] PATH...\nrunpath thin --blank-options [flags] PATH...",
-		Description: `Of each container of GPU code the entries stay that a GPU of --for could use; what is behind
-them becomes a hole: the file takes less room on the disk, and whole pages of holes leave it, but with --keep-length,
-and where something outside of the file counts on its length or on the places in it. No address of code or data
-changes. An edited copy takes the file's place, after it has been compared with the file. On any other GPU the program
-then stops with error 209, and a mark in the file says why. Installing the package again undoes it; until then the
-hashes in a wheel's RECORD do not fit. --dry-run says how much it would be.`,
+		Description: `Each container of GPU code keeps the entries that a GPU of --for could use. The others become a
+hole: the file takes less room on the disk, and whole pages of holes are cut out of it, unless --keep-length is given
+or something outside of the file depends on its length or on positions in it. No address of code or data changes. An
+edited copy takes the file's place, after it has been compared with the file. On any other GPU the program then stops
+with error 209, and a mark in the file says why. Installing the package again undoes it; until then the hashes in a
+wheel's RECORD do not match. --dry-run says how much would go.`,
 		Flags: []*command.Flag{
 			{Kind: command.String, Name: gpus.For.Name, Check: gpus.Check,
-				Usage: "the GPUs of `LIST`: 9.0,8.6+PTX, sm_90a, 90-real;86-virtual, names as H100, or native for those of this " +
-					"machine; +PTX keeps PTX for later ones"},
+				Usage: "the GPUs of `LIST`: 9.0,8.6+PTX, sm_90a, 90-real;86-virtual, names such as H100, or native for those of " +
+					"this machine; +PTX keeps PTX for later ones"},
 			{Name: "keep-ptx", Usage: "keep all PTX"},
 			{
 				Name: "blank-options",
 				Usage: "blank the hashes of store paths in the command lines that are noted in GPU code, also of objects and " +
 					"archives"},
-			{Name: "keep-length", Usage: "keep the length of files: what goes becomes holes alone"},
+			{Name: "keep-length", Usage: "keep the length of files: removed code only becomes holes"},
 			{Name: "cut", Usage: "also cut programs and libraries that have a debug file, and thin those that have a signature"},
 			{Kind: command.String, Name: "image",
 				Usage: "PATH is a container image, as dockerTools makes it; write the thinned one to `FILE`"},
@@ -263,11 +263,11 @@ func (c *change) add(d *change) {
 	c.After = &sum
 }
 
-// text is "8.0 MB long, then 0.4 MB".
+// text is "length 8.0 MB -> 0.4 MB".
 func (c *change) text(what string) string {
-	text := gpucode.Megabytes(c.Before) + what
+	text := what + " " + gpucode.Megabytes(c.Before)
 	if c.After != nil {
-		text += ", then " + gpucode.Megabytes(*c.After)
+		text += " -> " + gpucode.Megabytes(*c.After)
 	}
 	return text
 }
@@ -335,9 +335,9 @@ func runThin(s *walk.Session, o *thinning) error {
 			sum.Summary = *of
 			line := of.String() + ": " + removed(s, entries, all, &sum)
 			if sum.Freed > 0 || sum.Cut > 0 {
-				line += "; " + sum.Length.text(" long")
+				line += "; " + sum.Length.text("length")
 				if sum.Disk.After != nil {
-					line += "; " + sum.Disk.text(" on the disk")
+					line += "; " + sum.Disk.text("on the disk")
 				}
 			}
 			return &sum, line

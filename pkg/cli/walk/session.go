@@ -151,7 +151,7 @@ func writtenEntries(c *command.Line) (entries []string) {
 func (s *Session) warnOfTypos(c *command.Line) {
 	for _, entry := range writtenEntries(c) {
 		if why := runpath.Doubt(entry); entry != "" && why != "" {
-			s.Log.Warnf("entry %q %s: audit calls it an error", entry, why)
+			s.Log.Warnf("entry %q %s; runpath audit reports it as an error", entry, why)
 		}
 	}
 	if link := runpath.Key(c.String("driver-link")); link+"/lib" == driver.Link || link+"/lib" == driver.Link32 {

@@ -69,7 +69,7 @@ func (w *Sweep[R]) Run(s *Session) error {
 	return t.End(w.End(&t.Sum, int(dropped.Load())))
 }
 
-// Leftover says that a copy was removed that an edit which was killed has left; see [tree.Options].
+// Leftover says that a copy left by a killed edit was removed; see [tree.Options].
 // A dry run leaves it.
 func (s *Session) Leftover() func(path string, err error) {
 	if s.DryRun {

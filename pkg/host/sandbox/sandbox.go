@@ -123,7 +123,7 @@ func Paths(h *host.Host, m host.Machine, prefix string, openCache func() (*priva
 		}
 	}
 	if !gpu {
-		return nil, errors.New("this machine has no NVIDIA GPU device")
+		return nil, errors.New("this machine has no NVIDIA GPU device, /dev/nvidia0 or the like: hostDriver doctor says why")
 	}
 	if dxg { // libcuda.so.1 there opens the Windows driver's own libraries by their paths
 		const dir = "/usr/lib/wsl"
