@@ -90,9 +90,17 @@ func (p *Plan) Cut(r io.ReaderAt, size int64, f *gpucode.File) (*Cut, error) {
 	if n <= 0 {
 		return nil, nil
 	}
+	wanted := n
 	for err = c.spare(r, im, n); err != nil; err = c.spare(r, im, n) {
 		if n--; n == 0 {
 			return nil, fmt.Errorf("%w: %w", ErrNoCut, err)
+		}
+	}
+	if n < wanted { // what an edit may say of itself is bounded, and the next one has less to move
+		if first := *c; c.spare(c.from, c.im, wanted) == nil {
+			n, c.MovedNotes = wanted, append(first.MovedNotes, c.MovedNotes...)
+		} else {
+			*c = first
 		}
 	}
 	if c.im.Phoff != c.im.EhdrSize() { // as BOLT's table of many unused ones, which could be cut itself
