@@ -1049,3 +1049,18 @@ func TestExcusesAreStarts(t *testing.T) {
 		})
 	}
 }
+
+// A package may hold a variant for Android, whose C library has musl's name: nothing on a machine with glibc loads it.
+func TestAFileForAndroid(t *testing.T) {
+	f := newFolder(t)
+	o := tinyelf.Object{Stack: elf.PF_R | elf.PF_W}.Needs("libgone.so", "libc.so")
+	musl := o
+	o.Requires = []tinyelf.Requirement{{Library: "libc.so", Version: "LIBC"}}
+	for file, want := range map[string][]string{"android.bare": {"note unresolved-library", "note unresolved-library"},
+		"musl.node": {"error unresolved-library", "error libc-mismatch"}} {
+		f.put(loader64[1:], lib("ld-linux-x86-64.so.2", "\x00/usr/lib/\x00release version 2.40\x00"))
+		f.put(file, map[string]tinyelf.Object{"android.bare": o, "musl.node": musl}[file])
+		a := f.auditor(loader.Options{Root: f.dir})
+		f.want(a.Examine("/"+file, process.Start{}, func(s *explain.Case, r *check.Report) { r.Findings = s.All() }).Findings, want...)
+	}
+}

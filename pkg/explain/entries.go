@@ -260,15 +260,15 @@ func (c *Case) libraries() {
 // foreign reports whether a Nix package's program names a loader that is not Nix's.
 func (c *Case) foreign() bool { return store.Contains(c.at) && !store.Contains(c.file.Interp) }
 
-// elsewhere reports whether the file is for another system than this one: for another machine, or for musl, and the
-// loader is not here. A package may hold such a variant beside the one that is used.
+// elsewhere reports whether the file is for another system than this one: for another machine, for Android, or for
+// musl, and the loader is not here. A package may hold such a variant beside the one that is used.
 func (c *Case) elsewhere() bool {
 	in := c.Load.Interp
-	return !in.Found && (in.Kind == loader.Musl || !c.native())
+	return c.file.Android() || !in.Found && (in.Kind == loader.Musl || !c.native())
 }
 
 func (c *Case) native() bool {
-	if os := c.file.ELF.OSABI; os != elf.ELFOSABI_NONE && os != elf.ELFOSABI_LINUX {
+	if os := c.file.ELF.OSABI; os != elf.ELFOSABI_NONE && os != elf.ELFOSABI_LINUX || c.file.Android() {
 		return false
 	}
 	switch m := c.file.ELF.Machine; runtime.GOARCH {

@@ -59,6 +59,7 @@ func (c *Case) starts() {
 	for _, o := range s.Objects[1:] {
 		if o.Found() && o.Err != "" && o.Certain() {
 			f := c.stops(o)
+			c.notHere(&f)
 			if o.Cause == loader.Preload || o.Cause == loader.PreloadFile || o.Cause == loader.Auxiliary {
 				f.Severity, f.Message = Warning, f.Message+"; the loader goes on without it"
 			}
@@ -72,16 +73,21 @@ func (c *Case) starts() {
 	}
 }
 
+// notHere makes a note of what is wrong only where the file is not used.
+func (c *Case) notHere(f *Conclusion) {
+	if c.elsewhere() {
+		f.Severity = Note
+		f.Message += "; the file is for another system, whose loader is not here"
+	}
+}
+
 // missing reports what is not found, or too old: other files may have it, or be loaded before.
 func (c *Case) missing() {
 	s := c.Load
 	for _, o := range s.Missing() {
 		if !driver.Provides(o.Name) && !c.besideLoader(o.Name) {
 			f := c.notFound(o)
-			if c.elsewhere() {
-				f.Severity = Note
-				f.Message += "; the file is for another system, whose loader is not here"
-			}
+			c.notHere(&f)
 			c.report(f)
 		}
 	}
@@ -245,7 +251,7 @@ func (c *Case) stops(o *loader.Object) Conclusion {
 	} else if o.File.IsText() {
 		script = " (what is at " + o.Path + " is text for the linker)"
 	}
-	if o.NeededBy != nil && c.otherLibc(o.Name) {
+	if o.NeededBy != nil && c.otherLibc(o) {
 		return c.mixed(o, script)
 	}
 	return Conclusion{ID: LoadError, Object: o, By: o.NeededBy,
@@ -255,8 +261,8 @@ func (c *Case) stops(o *loader.Object) Conclusion {
 }
 
 // otherLibc reports whether a name is that of musl's C library, and the loader glibc's.
-func (c *Case) otherLibc(name string) bool {
-	return c.Load.Interp.Kind == loader.GLibc && files.MuslOnly(name)
+func (c *Case) otherLibc(o *loader.Object) bool {
+	return c.Load.Interp.Kind == loader.GLibc && files.MuslOnly(o.Name) && !o.NeededBy.File.Android()
 }
 
 // mixed: a file that was built against musl, where glibc's loader loads it.
@@ -275,7 +281,7 @@ func (c *Case) notFound(o *loader.Object) Conclusion {
 		by = s.Main
 	}
 	main := s.Main
-	if c.otherLibc(o.Name) && o.NeededBy != nil {
+	if o.NeededBy != nil && c.otherLibc(o) {
 		return c.mixed(o, "")
 	}
 	p := Conclusion{ID: Unresolved, Object: o, By: by, Message: fmt.Sprintf("%s, which %s needs, is not found",

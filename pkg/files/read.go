@@ -267,6 +267,12 @@ func (f *File) Linkage() (*elfimage.Linkage, error) {
 	return f.linkage, f.linkErr
 }
 
+// Android reports whether the file is for Android, whose C library gives its symbols the version LIBC
+// (bionic/libc/libc.map.txt) and is called libc.so, as musl's may be.
+func (f *File) Android() bool {
+	return slices.ContainsFunc(f.Versions.Needs, func(v elfimage.Version) bool { return v.Name == "LIBC" })
+}
+
 // MuslOnly reports whether a name is of musl's C library, as files that were built against it
 // need it, and no glibc's: "libc.so" is musl's soname where a distribution sets no other.
 func MuslOnly(name string) bool {

@@ -45,6 +45,7 @@ const (
 	UnknownLibC LibC = ""
 	GLibC       LibC = "glibc"
 	Musl        LibC = "musl"
+	Bionic      LibC = "Android's C library"
 )
 
 // unread is what is known of a file that was not read.
@@ -105,6 +106,9 @@ const maxLiterals = 4096
 func libCOf(o *Object) LibC {
 	if c := libCOfInterpreter(o.Interp); c != UnknownLibC {
 		return c
+	}
+	if o.File.Android() {
+		return Bionic
 	}
 	for _, name := range o.Needed {
 		switch {

@@ -693,6 +693,13 @@ func TestRule10MuslInATreeOfGlibc(t *testing.T) {
 	}
 }
 
+// Android's C library has musl's name.
+func TestRule10AndroidInATreeOfGlibc(t *testing.T) {
+	s := newStage(t)
+	s.put("out/a.bare", lib("", "libm.so", "libc.so").requires("libc.so", "LIBC").Object)
+	s.resolve().skipped("out/a.bare", "it was linked against Android's C library, and the C library of the target is glibc", true)
+}
+
 // musl's loader is its C library, under whatever name a distribution asks for it.
 func TestRule10MuslsLoaderIsItsCLibrary(t *testing.T) {
 	s := newStage(t)
