@@ -113,6 +113,7 @@ type Case struct {
 	// replaced are, by the keys of entries, what these remedies put in their place.
 	replaced map[string]replacement
 	tried    []Conclusion // whose remedies have been
+	ofLoad   []Conclusion // see OfTheLoad
 	unfit    string       // the driver's library that a remedy, followed, would leave to be passed over
 	trials   int          // what the remedies' trials have cost: see mostLookUps
 }

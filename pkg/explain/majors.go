@@ -97,7 +97,7 @@ func (c *Case) toolkit() {
 	c.majors("cuDNN", cudnnMajor, remedy.Do("build all of it against one cuDNN"))
 	for _, p := range c.Failed {
 		name := path.Base(p.Name)
-		if p.To.Found() || !driver.Toolkit(name) || p.By.File == nil {
+		if p.To.Found() || !driver.Toolkit(name) || p.By.File == nil || c.byAnother(p) {
 			continue
 		}
 		f := Conclusion{ID: OpenedAbsent, Object: p.To, By: p.By, Severity: Note,
@@ -109,6 +109,16 @@ func (c *Case) toolkit() {
 		f.Remedy = c.let(p.To)
 		c.report(f)
 	}
+}
+
+// byAnother reports whether what opens a library has it by another name, with a version or without: such names are
+// tried in turn.
+func (c *Case) byAnother(p *loader.Opening) bool {
+	stem, _, _ := strings.Cut(path.Base(p.Name), ".so")
+	return slices.ContainsFunc(c.Asks(p.By), func(u loader.Use) bool {
+		other, _, _ := strings.Cut(path.Base(u.Name), ".so")
+		return other == stem && u.To.Found()
+	})
 }
 
 // part reports whether a library is a part of what another one belongs to: libcudnn_engines_precompiled.so.9 of

@@ -143,7 +143,7 @@ func (c *Case) missing() {
 // is said.
 func (c *Case) lacksDriverAlone(p *loader.Opening) bool {
 	return p.Cause == loader.DlopenScript && len(p.Lacks) == 0 && Misses(p.To) &&
-		!slices.ContainsFunc(tree(p.To), func(o *loader.Object) bool {
+		!slices.ContainsFunc(brought(p.To), func(o *loader.Object) bool {
 			return o.Err != "" || len(o.Lacks) > 0 || slices.ContainsFunc(o.Uses, func(u loader.Use) bool {
 				return u.Cause.Certain() && !u.To.Found() && !driver.Provides(path.Base(u.Name))
 			})
@@ -292,6 +292,11 @@ func (c *Case) notFound(o *loader.Object) Conclusion {
 	to := main
 	if by != main {
 		p.ID = UnresolvedIndirect
+	}
+	if c.view { // of a trial nobody follows the remedy
+		return p
+	}
+	if by != main {
 		if by.File.Tag != 0 || main.File.Tag != elf.DT_RPATH {
 			to = by
 		}

@@ -2,13 +2,16 @@ package explain
 
 import (
 	"cmp"
+	"maps"
 	"path"
 	"slices"
 	"strings"
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/files"
+	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/process"
+	"cuda-runpath/pkg/tree"
 )
 
 // Sum is what can be said together of the starts that a place holds.
@@ -18,8 +21,10 @@ type Sum struct {
 	Starts int      `json:"starts"`
 	Asking []string `json:"asking"` // those that ask for the driver
 	// Findings are about what is loaded; each stands for the starts that it is of.
-	Findings []Shared      `json:"findings"`
-	Driver   []SharedCopy  `json:"driver"`
+	Findings []Shared     `json:"findings"`
+	Driver   []SharedCopy `json:"driver"`
+	// Optional are libraries of the driver that are opened by their names, by what may do without, and are not here.
+	Optional []string      `json:"optional"`
 	Toolkit  []ToolkitPart `json:"toolkit"`
 	GPUCode  []BuiltFor    `json:"gpu_code"`
 }
@@ -28,12 +33,15 @@ type Sum struct {
 type Shared struct {
 	Conclusion
 	Of []string `json:"of"`
+	// Part: it is about what nothing opens for sure that is in the place: who never asks for it never meets it.
+	Part bool `json:"part,omitempty"`
 }
 
 // SharedCopy is a verdict on a library of the driver, as several starts have it.
 type SharedCopy struct {
 	Verdict
-	Of []string `json:"of"`
+	Of   []string `json:"of"`
+	Part bool     `json:"part,omitempty"`
 }
 
 // ToolkitPart is a library of the CUDA toolkit that is loaded.
@@ -49,61 +57,111 @@ type BuiltFor struct {
 	For  []string `json:"for"`
 }
 
-// Each concludes of the starts of a place, one after the other. Of its libraries it passes over those that a process
-// had before.
-func (y *System) Each(p *process.Place, visit func(*Case)) {
+// Each concludes of the starts of a place, jobs at a time, and shows them one after the other. Of its other libraries
+// it passes over those that a process had before.
+func (y *System) Each(jobs int, p *process.Place, visit func(*Case)) {
 	held := map[*files.File]bool{}
-	for _, start := range p.Starts {
-		if f := y.Loader.Files().Open(y.Loader.Absolute(start.File)); len(start.Opens) == 0 && held[f] {
-			continue
-		}
+	look := func(start process.Start) *Case {
 		state, err := start.Begin(y.Loader)
 		if err != nil || state.Static {
-			continue
+			return nil
 		}
 		c := y.Case(state)
-		c.Follow()
+		c.OfTheLoad()
+		return c
+	}
+	tell := func(c *Case) {
+		if c == nil {
+			return
+		}
 		for _, o := range c.WithFailed() {
 			held[o.File] = true
 		}
 		visit(c)
 	}
+	tree.InOrder(jobs, len(p.Starts), func(i int) *Case { return look(p.Starts[i]) }, tell)
+	for _, start := range p.Others {
+		if !held[y.Loader.Files().Open(y.Loader.Absolute(start.Name()))] {
+			tell(look(start))
+		}
+	}
 }
 
-// Sum sums up what is concluded of the starts of a place, and shows each to visit, which may be nil.
-func (y *System) Sum(p *process.Place, visit func(*Case)) *Sum {
-	s := &Sum{Asking: []string{}, Findings: []Shared{}, Driver: []SharedCopy{}, Toolkit: []ToolkitPart{},
-		GPUCode: []BuiltFor{}}
-	var sites []string
+// OfTheLoad returns those of the conclusions that are about what is loaded, notes left out, once. Those on libraries
+// that are opened by name alone, as [Verdict.Optional] says, are left out too.
+func (c *Case) OfTheLoad() []Conclusion {
+	if c.ofLoad == nil {
+		c.ofLoad = c.Tried(slices.DeleteFunc(append([]Conclusion{}, c.All()...), func(f Conclusion) bool {
+			if f.Verdict != nil {
+				return f.Verdict.Optional()
+			}
+			return f.Severity == Note || !slices.Contains(ofTheLoad, f.ID)
+		}))
+	}
+	return c.ofLoad
+}
+
+// Optional reports whether a library is opened by its name alone and is not here, and is none that CUDA, or NVML, is
+// used by: who opens those of graphics and the like, as profilers do, goes on without; so does who tries a place of
+// NVML in the system, or a name that only those have who build programs, as libcuda.so.
+func (v *Verdict) Optional() bool {
+	row, _ := driver.Lookup(path.Base(v.Soname))
+	if v.Object.Found() || v.Object.Cause != loader.DlopenString && v.Object.Cause != loader.DlopenNote {
+		return false
+	}
+	return row.Class != driver.CUDA && row.Class != driver.Compiler && (row.Class != driver.NVML ||
+		strings.Contains(v.Soname, "/")) || row.Soname != "" && path.Base(v.Soname) != row.Soname
+}
+
+// Sum sums up what is concluded of the starts of a place, jobs at a time, and shows each to visit, which may be nil.
+func (y *System) Sum(jobs int, p *process.Place, visit func(*Case)) *Sum {
+	s := &Sum{Asking: []string{}, Findings: []Shared{}, Driver: []SharedCopy{}, Optional: []string{},
+		Toolkit: []ToolkitPart{}, GPUCode: []BuiltFor{}}
+	versions := map[string]string{}
 	if p.Python != nil {
-		s.Interpreter, sites = p.Python.File, p.Python.Sites
+		s.Interpreter, versions = p.Python.File, y.wheels(p.Python.Sites)
 	}
 	seen := map[*files.File]bool{}
-	y.Each(p, func(c *Case) {
+	y.Each(jobs, p, func(c *Case) {
 		s.Starts++
 		if visit != nil {
 			visit(c)
 		}
-		name := c.Start.Name()
+		name, parts := c.Start.Name(), c.Parts()
 		if c.NeedsDriver(nil) {
 			s.Asking = append(s.Asking, name)
 		}
-		for _, f := range c.Conclusions() {
-			if f.Verdict != nil || f.Severity == Note || !slices.Contains(ofTheLoad, f.ID) {
+		for _, f := range c.OfTheLoad() {
+			if f.Verdict != nil {
 				continue
 			}
-			if i := slices.IndexFunc(s.Findings, func(g Shared) bool { return g.ID == f.ID && g.Message == f.Message }); i >= 0 {
-				s.Findings[i].Of = append(s.Findings[i].Of, name)
-			} else {
-				s.Findings = append(s.Findings, Shared{f, []string{name}})
+			part := parts[f.Object] || parts[f.By]
+			if part && f.Severity == Error {
+				f.Severity = Warning
+			}
+			i := slices.IndexFunc(s.Findings, func(g Shared) bool { return g.ID == f.ID && g.Message == f.Message })
+			if i < 0 {
+				i = len(s.Findings)
+				s.Findings = append(s.Findings, Shared{f, nil, part})
+			}
+			g := &s.Findings[i]
+			if g.Of = append(g.Of, name); g.Part && !part {
+				g.Severity, g.Part = f.Severity, false
 			}
 		}
 		for _, v := range c.Driver() {
-			if i := slices.IndexFunc(s.Driver, func(w SharedCopy) bool { return w.Text == v.Text }); i >= 0 {
-				s.Driver[i].Of = append(s.Driver[i].Of, name)
-			} else {
-				s.Driver = append(s.Driver, SharedCopy{v, []string{name}})
+			if v.Optional() {
+				if base := path.Base(v.Soname); !slices.Contains(s.Optional, base) {
+					s.Optional = append(s.Optional, base)
+				}
+				continue
 			}
+			i := slices.IndexFunc(s.Driver, func(w SharedCopy) bool { return w.Text == v.Text })
+			if i < 0 {
+				i = len(s.Driver)
+				s.Driver = append(s.Driver, SharedCopy{v, nil, true})
+			}
+			s.Driver[i].Of, s.Driver[i].Part = append(s.Driver[i].Of, name), s.Driver[i].Part && parts[v.Object]
 		}
 		for _, o := range c.WithFailed() {
 			if o.File == nil || !o.Found() || seen[o.File] {
@@ -112,7 +170,9 @@ func (y *System) Sum(p *process.Place, visit func(*Case)) *Sum {
 			seen[o.File] = true
 			base := path.Base(o.Path)
 			if driver.Toolkit(base) && !driver.Provides(base) {
-				s.Toolkit = append(s.Toolkit, ToolkitPart{cmp.Or(o.File.Soname, base), y.toolkitVersion(o.File, sites), o.Path})
+				soname := cmp.Or(o.File.Soname, base)
+				s.Toolkit = append(s.Toolkit, ToolkitPart{soname,
+					cmp.Or(versions[y.Loader.Inside(o.File.Path)], versionIn(path.Base(o.File.Path))), o.Path})
 			}
 			if code := SeenOf(o.File).Code; code != nil && len(madeFor(code)) > 0 {
 				s.GPUCode = append(s.GPUCode, BuiltFor{o.Path, madeFor(code)})
@@ -120,6 +180,7 @@ func (y *System) Sum(p *process.Place, visit func(*Case)) *Sum {
 		}
 	})
 	slices.SortStableFunc(s.Findings, func(a, b Shared) int { return b.Severity.Rank() - a.Severity.Rank() })
+	slices.Sort(s.Optional)
 	slices.SortFunc(s.Toolkit, func(a, b ToolkitPart) int {
 		return cmp.Or(strings.Compare(a.Soname, b.Soname), strings.Compare(a.Path, b.Path))
 	})
@@ -132,27 +193,54 @@ func (s *Sum) Bad() bool {
 	return slices.ContainsFunc(s.Findings, func(f Shared) bool { return f.Stops() })
 }
 
-// toolkitVersion returns the version of a library by its file's name (libcudart.so.12.4.127); where a wheel has it
-// under its soname alone, that of the wheel: NVIDIA's package nvidia-cuda-runtime-cu12 is in nvidia/cuda_runtime.
-func (y *System) toolkitVersion(f *files.File, sites []string) string {
-	_, version, _ := strings.Cut(path.Base(f.Path), ".so.")
-	if strings.Contains(version, ".") {
+// Toolkits returns the sonames of the toolkit's libraries, each once, with the versions that there are of it.
+func (s *Sum) Toolkits() (all []string) {
+	for i := 0; i < len(s.Toolkit); {
+		name, versions := s.Toolkit[i].Soname, []string{}
+		for ; i < len(s.Toolkit) && s.Toolkit[i].Soname == name; i++ {
+			if v := s.Toolkit[i].Version; v != "" && !slices.Contains(versions, v) {
+				versions = append(versions, v)
+			}
+		}
+		all = append(all, strings.TrimSpace(name+" "+strings.Join(versions, " and ")))
+	}
+	return all
+}
+
+// versionIn returns the version in a library's file name, of which a soname has no more than the first number:
+// libcudart.so.12.4.127; "" where it has none.
+func versionIn(name string) string {
+	if _, version, _ := strings.Cut(name, ".so."); strings.Contains(version, ".") {
 		return version
 	}
-	at := y.Loader.Inside(f.Path)
+	return ""
+}
+
+// wheels returns the versions of NVIDIA's wheels by the libraries that they brought, as their lists say; where there is
+// none, by their names: nvidia-cuda-runtime-cu12 is in nvidia/cuda_runtime.
+func (y *System) wheels(sites []string) map[string]string {
+	fs, all := y.Loader.Files(), map[string]string{}
 	for _, site := range sites {
-		rest, ok := strings.CutPrefix(at, site+"/nvidia/")
-		part, _, _ := strings.Cut(rest, "/")
-		if !ok || part == "" {
-			continue
-		}
-		for name := range y.Loader.Files().Names(site) {
+		for _, name := range slices.Sorted(maps.Keys(fs.Names(site))) {
 			project, info := strings.CutSuffix(name, ".dist-info")
-			if cu, v, _ := strings.Cut(strings.TrimPrefix(project, "nvidia_"+part), "-"); info && v != "" &&
-				strings.HasPrefix(project, "nvidia_"+part) && (cu == "" || strings.HasPrefix(cu, "_cu")) {
-				return v
+			project, version, _ := strings.Cut(project, "-")
+			part, ours := strings.CutPrefix(project, "nvidia_")
+			if !info || !ours {
+				continue
+			}
+			record, _ := fs.Read(site+"/"+name+"/RECORD", 1<<20)
+			for line := range strings.Lines(string(record)) {
+				if file, _, _ := strings.Cut(line, ","); strings.Contains(path.Base(file), ".so") {
+					all[path.Join(site, file)] = version
+				}
+			}
+			part, _, _ = strings.Cut(part, "_cu1")
+			for lib := range fs.Names(site + "/nvidia/" + part + "/lib") {
+				if at := site + "/nvidia/" + part + "/lib/" + lib; all[at] == "" {
+					all[at] = version
+				}
 			}
 		}
 	}
-	return version
+	return all
 }

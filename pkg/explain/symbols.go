@@ -113,7 +113,9 @@ func (c *Case) symbols() {
 	})
 	for _, p := range c.Opened {
 		scope, err := loader.NewScope(c.Interp, append(slices.Clip(start),
-			slices.DeleteFunc(tree(p.To), func(o *loader.Object) bool { return o.File == nil || slices.Contains(start, o) })...))
+			slices.DeleteFunc(brought(p.To), func(o *loader.Object) bool {
+				return o.File == nil || slices.Contains(start, o)
+			})...))
 		if scope != nil {
 			scope.Now = c.BindNow != ""
 		}
@@ -126,7 +128,7 @@ func (c *Case) symbols() {
 			}
 		}
 		if p.Global {
-			start = append(start, slices.DeleteFunc(tree(p.To), func(o *loader.Object) bool {
+			start = append(start, slices.DeleteFunc(brought(p.To), func(o *loader.Object) bool {
 				return o.File == nil || slices.Contains(start, o)
 			})...)
 		}
@@ -139,8 +141,8 @@ func owner(symbol string) string { library, _ := driver.SymbolOwner(symbol); ret
 // ofDriver reports whether a function is one of the driver's.
 func (c *Case) ofDriver(symbol string) bool { return driver.Provides(owner(symbol)) }
 
-// tree are the objects that one brings, itself first, breadth first.
-func tree(o *loader.Object) []*loader.Object {
+// brought are the objects that one brings, itself first, breadth first.
+func brought(o *loader.Object) []*loader.Object {
 	all := []*loader.Object{o}
 	for i := 0; i < len(all); i++ {
 		for _, u := range all[i].Uses {
@@ -154,7 +156,7 @@ func tree(o *loader.Object) []*loader.Object {
 
 // Misses reports whether something that an object needs, or that this needs, is not found.
 func Misses(o *loader.Object) bool {
-	return slices.ContainsFunc(tree(o), func(o *loader.Object) bool {
+	return slices.ContainsFunc(brought(o), func(o *loader.Object) bool {
 		return slices.ContainsFunc(o.Uses, func(u loader.Use) bool { return u.Cause.Certain() && !u.To.Found() })
 	})
 }

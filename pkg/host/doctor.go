@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"runtime"
 	"slices"
 	"sort"
 	"strings"
@@ -66,6 +67,8 @@ type Diagnosis struct {
 	Asks      bool `json:"-"`
 	HostWorks bool `json:"-"`
 
+	// parts are what none of several programs and packages brings for sure, where the program is one of these; else nil.
+	parts      map[*loader.Object]bool
 	driverless bool   // no driver was found
 	clash      string // what is to be done before the host's driver can be loaded into the program; "" for nothing
 }
@@ -153,7 +156,7 @@ func (h *Host) Doctor(m Machine, program, prefix string) *Diagnosis {
 		d.add("program", Bad, program, "", "%v", problem)
 	} else if place, problem := process.PlaceOf(context.Background(), system.Loader, program); problem != nil {
 		d.add("program", Bad, program, "", "%v", problem)
-	} else if place != nil && (len(place.Starts) > 0 || system.Loader.Files().IsDir(program)) {
+	} else if place != nil && (len(place.Starts)+len(place.Others) > 0 || system.Loader.Files().IsDir(program)) {
 		d.place(system, place, look)
 	} else if its, problem := system.Begin(program, true); problem != nil {
 		d.add("program", Bad, program, "", "%v", problem)
@@ -583,12 +586,12 @@ func few(names []string) string {
 }
 
 // place says what the starts of a directory, or those by an interpreter, would load, each fact once with those that it
-// is about.
+// is about. What nothing opens for sure is in nobody's way.
 func (d *Diagnosis) place(system *explain.System, place *process.Place, look func(*Diagnosis, *explain.Case)) {
 	at := map[string]int{}
-	sum := system.Sum(place, func(its *explain.Case) {
+	sum := system.Sum(runtime.GOMAXPROCS(0), place, func(its *explain.Case) {
 		name := its.Start.Name()
-		one := &Diagnosis{Program: its.Start.File, Works: true, driverless: d.driverless}
+		one := &Diagnosis{Program: its.Start.File, Works: true, driverless: d.driverless, parts: its.Parts()}
 		look(one, its)
 		asks := its.NeedsDriver(nil)
 		d.Asks = d.Asks || one.Asks
@@ -599,13 +602,15 @@ func (d *Diagnosis) place(system *explain.System, place *process.Place, look fun
 			if !asks && f.Verdict == Bad { // which has nothing to do with the driver
 				f.Verdict = Warning
 			}
-			key := fmt.Sprint(f.Subject, f.Verdict, f.Text)
+			key := fmt.Sprint(f.Subject, f.Text)
 			i, known := at[key]
 			if !known {
 				i = len(d.Facts)
 				at[key], d.Facts = i, append(d.Facts, f)
 			}
-			d.Facts[i].Of = append(d.Facts[i].Of, name)
+			if d.Facts[i].Of = append(d.Facts[i].Of, name); f.Verdict == Bad {
+				d.Facts[i].Verdict, d.Facts[i].Error = Bad, cmp.Or(d.Facts[i].Error, f.Error)
+			}
 			d.Works = d.Works && f.Verdict != Bad
 		}
 	})
@@ -620,15 +625,22 @@ func (d *Diagnosis) place(system *explain.System, place *process.Place, look fun
 	d.add("starts", Note, place.Path, "",
 		"programs, modules and libraries looked at%s: %d; of these ask for the driver: %d%s", by, sum.Starts,
 		len(sum.Asking), which)
-	var parts []string
-	for _, t := range sum.Toolkit {
-		if part := strings.TrimSpace(t.Soname + " " + t.Version); !slices.Contains(parts, part) {
-			parts = append(parts, part)
-		}
+	if len(sum.Optional) > 0 {
+		d.add("driver libraries", Note, place.Path, "", "opened by name only, and not here: %s",
+			strings.Join(sum.Optional, ", "))
 	}
-	if len(parts) > 0 {
+	if parts := sum.Toolkits(); len(parts) > 0 {
 		d.add("CUDA toolkit", Note, place.Path, "", "%s", strings.Join(parts, ", "))
 	}
+}
+
+// unless returns a verdict on what an object brings; where that is a part that nothing opens for sure, none that is in
+// the way.
+func (d *Diagnosis) unless(v Verdict, o ...*loader.Object) Verdict {
+	if v == Bad && slices.ContainsFunc(o, func(o *loader.Object) bool { return d.parts[o] }) {
+		return Warning
+	}
+	return v
 }
 
 // doctorProgram says what the program would load; it returns the version of its
@@ -650,7 +662,11 @@ func (h *Host) doctorProgram(d *Diagnosis, its *explain.Case, prefix string, drv
 	} else if load.Interp.Version != loader.Newest {
 		glibc = load.Interp.Version.String()
 	}
-	for _, c := range its.Conclusions() {
+	found := its.Conclusions
+	if d.parts != nil {
+		found = its.OfTheLoad
+	}
+	for _, c := range found() {
 		from, fix, about, verdict := load.Main.Path, c.Remedy, subject, Warning
 		if c.By != nil {
 			from = c.By.Path
@@ -674,7 +690,7 @@ func (h *Host) doctorProgram(d *Diagnosis, its *explain.Case, prefix string, drv
 		case c.Severity == explain.Note:
 			verdict = Note
 		}
-		f := d.addRemedy(about, verdict, from, fix, "%s", c.Message)
+		f := d.addRemedy(about, d.unless(verdict, c.Object, c.By), from, fix, "%s", c.Message)
 		f.Kind, f.Library = c.ID, c.Library
 	}
 	d.Asks = its.NeedsDriver(nil) || slices.ContainsFunc(apis, func(a api) bool {
@@ -706,6 +722,9 @@ func doctorRuntime(d *Diagnosis, load *loader.Load, cuda string) {
 			}
 			break
 		}
+	}
+	if built == "" && d.parts != nil { // others of the place use it
+		return
 	}
 	if built == "" {
 		d.add("CUDA runtime", Note, load.Main.Path, "",
@@ -822,10 +841,13 @@ func (h *Host) doctorDriver(d *Diagnosis, its *explain.Case, m Machine, prefix s
 		d.add(driver.LibCUDA, Note, load.Main.Path, "",
 			"neither it nor its libraries ask for CUDA or its driver; what it opens otherwise, as an interpreter does, is not "+
 				"known")
-	case len(all) == 0: // the toolkit's libraries open it
+	case len(all) == 0 && d.parts == nil: // the toolkit's libraries open it
 		all = append(all, its.Verdict(its.Find(driver.LibCUDA)))
 	}
 	for _, v := range all {
+		if d.parts != nil && v.Optional() { // said once of all
+			continue
+		}
 		h.doctorLibrary(d, its, v, m, prefix, linkWorks)
 	}
 }
@@ -892,6 +914,7 @@ func (h *Host) doctorLibrary(d *Diagnosis, its *explain.Case, v *explain.Verdict
 	if subject == path.Base(v.Soname) { // else that says which one it is about
 		text = strings.TrimLeft(strings.TrimPrefix(text, v.Soname), ": ")
 	}
+	bad = d.unless(bad, o)
 	f := d.addRemedy(subject, bad, from, fix, "%s", text)
 	f.Kind, f.Library = v.Kind, path.Base(o.Name)
 	if bad == Bad && (o.Found() || !o.Certain()) { // else the program does not start

@@ -66,7 +66,7 @@ func (h *Host) doctorInterfaces(d *Diagnosis, load *loader.Load, drv *Driver, pr
 	for i := range apis {
 		a := &apis[i]
 		by, asks, certain := a.askedBy(load)
-		if by == nil {
+		if by == nil || !certain && d.parts != nil { // of several programs what is sure is enough
 			continue
 		}
 		verdict, does := Note, "may open"

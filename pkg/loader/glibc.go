@@ -88,6 +88,16 @@ func (l *Loader) system(interp string, a files.ABI, cpu CPU, asked bool, nixLD s
 	if v, ok := l.systems.Load(key); ok {
 		return v.(*system)
 	}
+	if l.base != nil { // what an edit changes of a loader is its file alone
+		y := *l.base.system(interp, a, cpu, asked, nixLD)
+		in := *y.interp
+		if in.Path != "" {
+			in.file = l.files.Open(l.abs(cmp.Or(in.Becomes, in.Path)))
+		}
+		y.interp = &in
+		v, _ := l.systems.LoadOrStore(key, &y)
+		return v.(*system)
+	}
 	in := l.readInterpreter(interp, a, asked, nixLD)
 	y := &system{interp: in, rule: ByDefault}
 	if in.Kind == Musl {

@@ -86,6 +86,7 @@ type Options struct {
 type Loader struct {
 	o       Options
 	files   *files.Files
+	base    *Loader  // of which this is a view; or nil
 	caches  sync.Map // string → func() (*ldcache.Cache, error)
 	systems sync.Map // systemKey → *system
 	cwd     string   // below the root, where that is not this machine's
@@ -124,7 +125,7 @@ func New(o Options) (*Loader, error) {
 // List, Interp and Note of those of File.Path that it knows. What either reads need not be read
 // again. edit is called from several goroutines.
 func (l *Loader) Edited(edit func(*files.File)) *Loader {
-	return &Loader{o: l.o, cwd: l.cwd, files: l.files.Edited(edit)}
+	return &Loader{o: l.o, cwd: l.cwd, files: l.files.Edited(edit), base: l}
 }
 
 // Environment returns what programs have that no wrapper starts.
@@ -648,6 +649,9 @@ func (s *Load) openPath(name string, dirs []element, rule Rule, list *Object, r 
 
 // Cache returns the ld.so.cache at a path below the root; nil where there is none that the loader could use.
 func (l *Loader) Cache(p string) (*ldcache.Cache, error) {
+	if l.base != nil { // nobody edits it
+		return l.base.Cache(p)
+	}
 	v, _ := l.caches.LoadOrStore(p, sync.OnceValues(func() (*ldcache.Cache, error) {
 		at := l.files.At(p)
 		if at.Errno != 0 {

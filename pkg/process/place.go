@@ -20,18 +20,34 @@ type Place struct {
 	// Path is below the root. Python is what opens the modules in it, nil where no interpreter is known.
 	Path   string
 	Python *Python
-	// Starts are programs, with the wrappers before them, and modules of Python's, each imported by itself; behind them
-	// libraries that ask for the driver, of which those count that are in no process before.
+	// Starts are programs, with the wrappers before them, and what a program of Python's imports by itself, packages and
+	// modules, each with all modules that are in it: these are opened behind it, and not for sure.
 	Starts []Start
+	// Others are libraries that ask for the driver, which count where no start has them in its process. In an environment
+	// of Python's they are opened behind the package that they lie in.
+	Others []Start
 }
+
+// kind is what a file of a place is.
+type kind int
+
+const (
+	wrapped kind = iota
+	program
+	module
+	other
+	kinds
+)
 
 // PlaceOf returns what a directory holds, or what an interpreter of Python's may import; nil for any other file. Errors
 // are [tree.Walk]'s.
 func PlaceOf(ctx context.Context, l *loader.Loader, file string) (*Place, error) {
 	p := &Place{Path: file}
 	var walks []string
+	own := true // what the interpreter has itself is asked about
 	if l.Files().IsDir(l.Absolute(file)) {
-		p.Python, walks = pythonIn(l, l.Absolute(file)), []string{file}
+		walks = []string{file}
+		p.Python, own = pythonIn(l, l.Absolute(file))
 	} else {
 		t := Behind(l, file, false)
 		if p.Python = PythonOf(l, t); p.Python == nil || t.Script != "" {
@@ -39,8 +55,13 @@ func PlaceOf(ctx context.Context, l *loader.Loader, file string) (*Place, error)
 		}
 	}
 	if p.Python != nil {
+		p.Python.Start.Environment = l.Environment()
+	}
+	if p.Python != nil && own {
 		for _, site := range p.Python.Sites {
-			walks = append(walks, site)
+			if len(walks) == 0 || !strings.HasPrefix(site, l.Absolute(walks[0])+"/") {
+				walks = append(walks, site)
+			}
 			for _, name := range sorted(l.Files().Names(site)) { // nixpkgs' environments are made of links
 				if target, _ := os.Readlink(l.Host(site + "/" + name)); target != "" {
 					walks = append(walks, site+"/"+name)
@@ -48,46 +69,98 @@ func PlaceOf(ctx context.Context, l *loader.Loader, file string) (*Place, error)
 			}
 		}
 	}
-	var wrapped, programs, modules, others []Start
-	visit := func(f *tree.File) (Start, bool) {
+	type found struct {
+		Start
+		kind kind
+	}
+	visit := func(f *tree.File) (found, bool) {
 		at := l.Path(f.Path)
 		if f.Err != nil || !f.ELF() {
 			if f.Err == nil && strings.HasPrefix(string(f.Head()), "#!") {
 				t := Behind(l, at, false)
-				return t, len(t.Via) > 0 && t.Script == ""
+				return found{t, wrapped}, len(t.Via) > 0 && t.Script == ""
 			}
-			return Start{}, false
+			return found{}, false
 		}
 		l.Take(at, f.FD())
-		return Start{File: at, Environment: l.Environment()}, true
-	}
-	err := tree.Walk(ctx, hosts(l, walks), tree.Options{FollowArguments: true}, visit, func(t Start) {
-		f := l.Files().Open(l.Absolute(t.File))
+		is := l.Files().Open(l.Absolute(at))
+		t := found{Start{File: at, Environment: l.Environment()}, other}
 		switch {
-		case len(t.Via) > 0:
-			wrapped = append(wrapped, t)
-		case f.ELF == nil || f.ELF.SkipReason() != "":
-		case f.Interp != "" && (f.Soname == "" || f.Type == elf.ET_EXEC):
-			programs = append(programs, t)
-		case p.imports(f):
-			p.Python.Start.Environment = l.Environment()
-			m := p.Python.Start
-			m.Opens = []Wanted{{Name: l.Absolute(t.File), Module: true, By: "import", Sure: true}}
-			modules = append(modules, m)
-		case asks(f):
-			others = append(others, t)
+		case is.ELF == nil || is.ELF.SkipReason() != "":
+			return t, false
+		case is.Interp != "" && (is.Soname == "" || is.Type == elf.ET_EXEC):
+			t.kind = program
+		case p.imports(is):
+			t.kind = module
+		default:
+			return t, asks(is)
+		}
+		return t, true
+	}
+	var all [kinds][]Start
+	seen := map[string]bool{} // a directory may be named twice
+	err := tree.Walk(ctx, hosts(l, walks), tree.Options{FollowArguments: true}, visit, func(t found) {
+		if at := l.Absolute(t.Name()); !seen[at] {
+			seen[at], all[t.kind] = true, append(all[t.kind], t.Start)
 		}
 	})
-	for _, t := range programs {
-		if !slices.ContainsFunc(wrapped, func(w Start) bool {
+	p.Starts = all[wrapped]
+	for _, t := range all[program] {
+		if !slices.ContainsFunc(all[wrapped], func(w Start) bool {
 			return l.Files().Open(l.Absolute(w.File)) == l.Files().Open(
 				l.Absolute(t.File))
 		}) {
-			wrapped = append(wrapped, t)
+			t.Part = p.Python != nil && slices.ContainsFunc(p.Python.Sites, func(site string) bool {
+				return strings.HasPrefix(l.Absolute(t.File), site+"/")
+			})
+			p.Starts = append(p.Starts, t)
 		}
 	}
-	p.Starts = slices.Concat(wrapped, modules, others)
+	if p.Others = all[other]; p.Python != nil {
+		p.imported(l, all[module], all[other])
+	}
 	return p, err
+}
+
+// imported makes starts of modules, and of libraries, as a program of Python's comes to them: behind what it imports
+// before.
+func (p *Place) imported(l *loader.Loader, modules, libraries []Start) {
+	m := p.Python.importer(l)
+	known := map[string]*Start{}
+	behind := func(t Start, imports bool) *Start {
+		at := l.Absolute(t.File)
+		root, name := m.root(at)
+		if name == "" || root == at && !imports {
+			root, name = at, "" // no program finds it by itself
+		}
+		if known[root] == nil {
+			first := p.Python.Start
+			first.As = root
+			first.Opens = m.imports(name, "import")
+			known[root] = &first
+		}
+		return known[root]
+	}
+	var order []*Start
+	for _, t := range modules {
+		s := behind(t, true)
+		if !slices.Contains(order, s) {
+			order = append(order, s)
+		}
+		if at := l.Absolute(t.File); !slices.ContainsFunc(s.Opens, func(w Wanted) bool { return w.Name == at }) {
+			s.Opens = append(s.Opens, Wanted{Name: at, Module: true, By: "import"})
+		}
+	}
+	for _, s := range order {
+		p.Starts = append(p.Starts, *s)
+	}
+	for i, t := range libraries {
+		s := *behind(t, false)
+		s.As = l.Absolute(t.File)
+		s.Opens = append(slices.DeleteFunc(slices.Clone(s.Opens), func(w Wanted) bool { return !w.Sure }),
+			Wanted{Name: s.As, Module: true, By: "import"})
+		p.Others[i] = s
+	}
 }
 
 // MayBePlace reports whether a path of this machine is a directory, or has the name of an interpreter of Python.
@@ -120,34 +193,35 @@ func (p *Place) imports(f *files.File) bool {
 }
 
 // pythonIn returns the installation of Python that a directory is, or is for: the interpreter in its bin, else that of
-// the packages which a path of a store is to be installed with.
-func pythonIn(l *loader.Loader, dir string) *Python {
-	at := []string{dir + "/bin"}
-	for _, dep := range strings.Fields(source(l, dir+"/nix-support/propagated-build-inputs")) {
-		at = append(at, dep+"/bin")
-	}
-	for _, bin := range at {
-		names := sorted(l.Files().Names(bin))
+// the packages which a path of a store is to be installed with, where modules are found that this one imports; own says
+// that it is in the directory.
+func pythonIn(l *loader.Loader, dir string) (p *Python, own bool) {
+	with := append([]string{dir}, strings.Fields(source(l, dir+"/nix-support/propagated-build-inputs"))...)
+	for i, prefix := range with {
+		names := sorted(l.Files().Names(prefix + "/bin"))
 		slices.Reverse(names) // python3.12 before python
 		for _, name := range names {
-			if pythonName().MatchString(name) {
-				if p := PythonOf(l, Behind(l, bin+"/"+name, false)); p != nil {
-					if bin != at[0] { // what it has itself is not asked about
-						p.Sites = nil
+			if !pythonName().MatchString(name) {
+				continue
+			}
+			if p := PythonOf(l, Behind(l, prefix+"/bin/"+name, false)); p != nil {
+				if i > 0 {
+					for _, prefix := range with {
+						p.prefix(l, prefix)
 					}
-					return p
 				}
+				return p, i == 0
 			}
 		}
 	}
-	return nil
+	return nil, false
 }
 
-// Name is what a start is known by: the module that is imported, the script, the wrapper, or the program.
+// Name is what a start is known by: the package that is imported, the script, the wrapper, or the program.
 func (t *Start) Name() string {
 	switch {
-	case t.Script == "" && len(t.Opens) == 1:
-		return t.Opens[0].Name
+	case t.As != "":
+		return t.As
 	case t.Script != "":
 		return t.Script
 	case len(t.Via) > 0:

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -381,5 +382,61 @@ func TestPlaceHasTheInterpreterWithAVersion(t *testing.T) {
 	p, err := PlaceOf(t.Context(), l, "/env")
 	if err != nil || p.Python == nil || p.Python.Version != "python3.12" || len(p.Python.Sites) != 1 {
 		t.Errorf("%v: %+v", err, p.Python)
+	}
+}
+
+// A library in a package is opened behind what the package imports, which it may need; what only it brings is a part. A program
+// among the modules is one too.
+func TestPlace(t *testing.T) {
+	s := newStage(t)
+	const site = "/venv/lib/python3.12/site-packages"
+	s.put("/py/bin/python3.12", prog())
+	s.put("/venv/pyvenv.cfg", "home = /py/bin\n")
+	os.MkdirAll(s.dir+"/venv/bin", 0o755)
+	os.Symlink("/py/bin/python3.12", s.dir+"/venv/bin/python3.12")
+	s.put("/venv/bin/tool", prog())
+	s.put(site+"/base/__init__.py", "from base._c import *\n")
+	s.put(site+"/base/_c.so", lib("").Needs("libx.so").With(elf.DT_RUNPATH, "$ORIGIN/lib"))
+	s.put(site+"/base/lib/libx.so", lib("libx.so"))
+	s.put(site+"/base/bin/ptxas", prog())
+	s.put(site+"/vision/__init__.py", "import base\ntry:\n    import absent\nexcept ImportError: pass\n")
+	s.put(site+"/vision/lib/ops.so", lib("").Needs("libx.so", "libcuda.so.1"))
+	s.put(site+"/loose/lib/libplain.so", lib("").Needs("libcuda.so.1"))
+	l, err := loader.New(loader.Options{Root: s.dir, Opened: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := PlaceOf(t.Context(), l, "/venv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := func(all []Start) (out []string) {
+		for _, t := range all {
+			out = append(out, fmt.Sprint(t.Name(), " ", t.Part))
+		}
+		return out
+	}
+	if got := names(p.Starts); !slices.Equal(got, []string{"/venv/bin/tool false", site + "/base/bin/ptxas true"}) {
+		t.Errorf("%q", got)
+	}
+	if got := names(p.Others); !slices.Equal(got, []string{site + "/loose/lib/libplain.so false", site + "/vision/lib/ops.so false"}) {
+		t.Fatalf("%q", got)
+	}
+	state, err := p.Others[1].Begin(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state.OpenAll(nil, nil)
+	if got := state.in(); got != site+"/base/_c.so "+site+"/base/lib/libx.so" || len(state.Failed) != 1 || state.Failed[0].Why != "libcuda.so.1, which "+site+"/vision/lib/ops.so needs, is not found" {
+		t.Errorf("%s, failed: %+v", got, state.Failed)
+	}
+	parts := state.Parts()
+	for _, o := range state.WithFailed() {
+		if want := o.Path == site+"/vision/lib/ops.so" || o.Name == "libcuda.so.1"; parts[o] != want {
+			t.Errorf("%s: a part: %v", o.Name, parts[o])
+		}
+	}
+	if lone, _ := p.Others[0].Begin(l); len(lone.Start.Opens) != 1 {
+		t.Errorf("%+v", lone.Start.Opens)
 	}
 }

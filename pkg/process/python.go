@@ -177,25 +177,76 @@ func (p *Python) script(l *loader.Loader, file string) []Wanted {
 	if host, _, err := l.Files().Resolve(at); err == nil { // as Python does with the script's own name
 		at = l.Inside(host)
 	}
-	m := &importer{l: l, python: p, own: path.Dir(at), more: syntax.SiteDirectories(text), seen: map[string]bool{}}
-	m.follow(text, file, "", false, true)
+	m := p.importer(l)
+	m.dirs = append(append([]string{path.Dir(at)}, m.dirs...), syntax.SiteDirectories(text)...)
+	m.follow(syntax.Opens(text), file, "", false, true)
 	return m.found
 }
 
-// importer follows what a script imports.
+// importer follows what is imported. What it has read of a module it keeps.
 type importer struct {
 	l      *loader.Loader
 	python *Python
-	own    string   // the script's directory
-	more   []string // directories that it adds
+	dirs   []string // in which modules are looked for, the first one first
 	seen   map[string]bool
 	found  []Wanted
+	texts  map[string][]syntax.Open // of modules, by their files
+	places map[string]located
+}
+
+// located is where a module is: its file, and the directories of what is in it where it is a package.
+type located struct {
+	file  string
+	below []string
+}
+
+// importer returns one that looks in the directories that every program has.
+func (p *Python) importer(l *loader.Loader) *importer {
+	return &importer{l: l, python: p, dirs: slices.Concat(p.Std, p.Sites), seen: map[string]bool{},
+		texts: map[string][]syntax.Open{}, places: map[string]located{}}
+}
+
+// imports returns what a program has the interpreter open that imports a module, by its name.
+func (m *importer) imports(name, by string) []Wanted {
+	m.seen, m.found = map[string]bool{}, nil
+	if name != "" {
+		m.load(name, by, true)
+	}
+	return m.found
+}
+
+// root returns the package by which programs come to a file, and its name: the outermost one above it, or itself where
+// it is a module that is in none; "" where it is below no directory of modules.
+func (m *importer) root(file string) (at, name string) {
+	site := ""
+	for _, dir := range m.dirs {
+		if strings.HasPrefix(file, dir+"/") && len(dir) > len(site) {
+			site = dir
+		}
+	}
+	if site == "" {
+		return "", ""
+	}
+	parts := strings.Split(strings.TrimPrefix(file, site+"/"), "/")
+	at = site
+	for i, part := range parts[:len(parts)-1] {
+		at += "/" + part
+		if m.module(at, m.l.Files().Names(at), "__init__") != "" {
+			return at, strings.Join(parts[:i+1], ".")
+		}
+	}
+	last := len(parts) - 1
+	if is, ok := m.python.Module(parts[last]); ok {
+		parts[last] = is
+		return file, strings.Join(parts, ".")
+	}
+	return "", ""
 }
 
 // follow takes up what a text opens; those of a module that are in a block may be of another system, or taken back.
 // sure says that the text is run whenever the script is.
-func (m *importer) follow(text, file, pkg string, sureOnly, sure bool) {
-	for _, o := range syntax.Opens(text) {
+func (m *importer) follow(text []syntax.Open, file, pkg string, sureOnly, sure bool) {
+	for _, o := range text {
 		if sureOnly && !o.Sure {
 			continue
 		}
@@ -225,10 +276,16 @@ func (m *importer) follow(text, file, pkg string, sureOnly, sure bool) {
 
 // load imports a module, its packages before it, and reports whether it is one that was installed.
 func (m *importer) load(name, by string, sure bool) bool {
-	dirs := append(append(append([]string{m.own}, m.python.Std...), m.python.Sites...), m.more...)
+	dirs := m.dirs
 	done := ""
 	for i, part := range strings.Split(name, ".") {
-		file, below := m.find(dirs, part)
+		key := done + "." + part // by the packages before it, where that is looked for
+		at, known := m.places[key]
+		if !known {
+			at.file, at.below = m.find(dirs, part)
+			m.places[key] = at
+		}
+		file, below := at.file, at.below
 		if file == "" && below == nil || i == 0 && slices.ContainsFunc(m.python.Std,
 			func(dir string) bool { return path.Dir(file) == dir || slices.Contains(below, dir+"/"+part) }) {
 			return false
@@ -247,7 +304,12 @@ func (m *importer) load(name, by string, sure bool) bool {
 		if below == nil {
 			pkg = done[:max(0, strings.LastIndexByte(done, '.'))]
 		}
-		m.follow(source(m.l, file), file, pkg, true, sure)
+		text, read := m.texts[file]
+		if !read {
+			text = syntax.Opens(source(m.l, file))
+			m.texts[file] = text
+		}
+		m.follow(text, file, pkg, true, sure)
 	}
 	return true
 }

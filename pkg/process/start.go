@@ -31,6 +31,10 @@ type Start struct {
 	// opens.
 	Script string
 	Opens  []Wanted
+	// As is what a start of a place is known by, where that is not its file, script or wrapper: the package that is
+	// imported. Part: nothing that is known starts it.
+	As   string
+	Part bool
 	// Sure: nothing that is not known keeps them from starting it.
 	Sure bool
 	// Set are the variables of the environment that wrappers set, by their names; Unsure those of which a wrapper computes

@@ -137,6 +137,27 @@ func (s *State) script() {
 	}
 }
 
+// Parts returns what is in the process, or was before its opening failed, only where something is opened that the start
+// does not open for sure.
+func (s *State) Parts() map[*loader.Object]bool {
+	parts := map[*loader.Object]bool{}
+	for _, openings := range [][]*loader.Opening{s.Opened, s.Failed} { // what succeeds brings those who open more
+		for _, p := range openings {
+			if p.Cause == loader.DlopenScript && !p.Sure || parts[p.By] {
+				for _, o := range p.Brought {
+					parts[o] = true
+				}
+			}
+		}
+	}
+	for _, o := range s.WithFailed() {
+		if s.Start.Part {
+			parts[o] = true
+		}
+	}
+	return parts
+}
+
 // Find returns the opening, or the object, that a name leads to. Where nothing asks for it, it is opened by the object
 // that has the name in a note or among its string literals, else by the program.
 func (s *State) Find(name string) *loader.Object {

@@ -44,8 +44,8 @@ runpath explain --lib libcuda.so.1 app/bin/app
 runpath explain --dot app/bin/app | dot -Tsvg > app.svg`,
 		ArgsUsage: "FILE...",
 		Description: "Each library is shown with its file, the rule by which it is found, and the places where the " +
-			"loader looks first. A directory, or an interpreter of Python, is summed up: driver, missing libraries, toolkit, " +
-			"GPU code. Nothing is run.",
+			"loader looks first. A directory, or an interpreter of Python, is summed up: driver, missing libraries " +
+			"(those that only a part needs, which nothing opens for sure, are warnings), toolkit, GPU code. Nothing is run.",
 		Flags: append([]*command.Flag{
 			{Kind: command.String, Name: "lib",
 				Usage: "show only the library `NAME`, whether the file needs it or would open it"},

@@ -25,10 +25,10 @@ func (o *explainOptions) sum(s *walk.Session, a *answer, arg string) (done bool)
 		a.Fail(err)
 		return true
 	}
-	if place == nil || !dir && len(place.Starts) == 0 {
+	if place == nil || !dir && len(place.Starts)+len(place.Others) == 0 {
 		return false
 	}
-	sum := o.Sum(place, nil)
+	sum := o.Sum(s.Jobs, place, nil)
 	a.Sum, a.bad = sum, a.bad || sum.Bad()
 	if !s.JSON {
 		writeSum(&a.text, arg, sum, s.Ink)
@@ -59,6 +59,9 @@ func writeSum(w *bytes.Buffer, name string, sum *explain.Sum, ink command.Ink) {
 		fmt.Fprintf(w, "%s%s\n", ink.Paint(hue, command.Printable(d.Text)),
 			ink.Paint(command.Dim, command.Printable(of(d.Of))))
 	}
+	if len(sum.Optional) > 0 {
+		fmt.Fprintf(w, "opened by name only, and not here: %s\n", command.Printable(strings.Join(sum.Optional, ", ")))
+	}
 	for i := range sum.Findings {
 		f := &sum.Findings[i]
 		hue := command.Red
@@ -68,6 +71,9 @@ func writeSum(w *bytes.Buffer, name string, sum *explain.Sum, ink command.Ink) {
 		fix := ""
 		if f.Fix != "" {
 			fix = ". Fix: " + f.Fix
+		}
+		if f.Part {
+			fix += " (nothing that is imported by itself opens it)"
 		}
 		fmt.Fprintf(w, "%s%s\n", ink.Paint(hue, command.Printable(string(f.Severity)+": "+f.Message+fix)),
 			ink.Paint(command.Dim, command.Printable(of(f.Of))))

@@ -19,9 +19,10 @@ hostDriver doctor ./app
 hostDriver doctor .venv`,
 	ArgsUsage: "[PROGRAM]",
 	Description: `PROGRAM may be a directory, as .venv or a store path, or an interpreter of Python: then all that it
-holds is summed up, each module as Python imports it. Prints a line for each fact, with its source, and below it the
-fix. The exit status is 0 if nothing was found that keeps a CUDA program from working, else 1. Nothing of the
-program is run or loaded; the driver's nvidia-smi is asked which GPU there is.`,
+holds is summed up, each package as Python imports it; what none of them opens for sure is a warning at most. Prints
+a line for each fact, with its source, and below it the fix. The exit status is 0 if nothing was found that keeps a
+CUDA program from working, else 1. Nothing of the program is run or loaded; the driver's nvidia-smi is asked which
+GPU there is.`,
 	Flags: []*command.Flag{rootFlag, machineFlag, fromFlag, prefixFlag, gpuFlag, jsonFlag},
 	Action: func(l *command.Line) error {
 		if len(l.Args) > 1 {
