@@ -224,8 +224,7 @@ func (n *newSegment) addNote() error {
 
 // addName adds a name to those of the sections, if they move, and returns where it is; else 0, which is no name.
 func (t *trailer) addName(im *image, name string) (uint32, error) {
-	i := slices.Index(t.moving, int(im.Shstrndx))
-	if i < 0 {
+	if t.moving < 0 {
 		return 0, nil
 	}
 	s := &im.Sections[im.Shstrndx]

@@ -33,7 +33,7 @@ func (p *planner) inLastSegment() (*layout, error) {
 		return nil, nil //nolint:nilerr // then in a new one
 	}
 	l := p.asItIs()
-	t, err := p.trailer(im.size)
+	t, err := p.trailer()
 	if err != nil {
 		return nil, err
 	}
@@ -47,10 +47,9 @@ func (p *planner) inLastSegment() (*layout, error) {
 		return nil, err
 	}
 	l.followCopy(im)
-	for _, i := range t.moving {
-		if s := &im.Sections[i]; s.Off >= end {
-			l.dead = append(l.dead, span{s.Off, s.Size})
-		}
+	if t.moving >= 0 && im.Sections[t.moving].Off >= end {
+		s := &im.Sections[t.moving]
+		l.dead = append(l.dead, span{s.Off, s.Size})
 	}
 	if n := uint64(len(im.Sections)) * im.ShdrSize(); n > 0 && im.Shoff >= end {
 		l.dead = append(l.dead, span{im.Shoff, n})
@@ -65,7 +64,7 @@ func (p *planner) inLastSegment() (*layout, error) {
 // segment becomes longer instead: see relocation.
 func (p *planner) inNewSegment(dynamic bool) (*layout, error) {
 	im, l := p.im, p.asItIs()
-	t, err := p.trailer(im.size)
+	t, err := p.trailer()
 	if err != nil {
 		return nil, err
 	}

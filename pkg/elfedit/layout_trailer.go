@@ -1,26 +1,24 @@
 package elfedit
 
 import (
-	"cmp"
 	"debug/elf"
 	"math"
-	"slices"
 
 	"cuda-runpath/pkg/elfimage"
 )
 
-// A trailer is what comes after the last segment: sections that are not loaded,
-// the section headers, and what somebody appended to the file.
+// A trailer is what comes after the last segment: the section headers with their names, and what somebody appended to
+// the file.
 type trailer struct {
 	sections []elfimage.Section // with their new places
-	moving   []int              // indices of those that move along, by offset
+	moving   int                // index of the section names, which move along; -1: they stay
 	names    string             // that those of sections get, with their NULs
 	tailOff  uint64             // where appended data begins now
 	tail     uint64             // its size, bytes
 	zeros    uint64             // with which it begins and which its copy leaves out, bytes
 }
 
-const maxMoving = 64 << 10 // sections that move along, bytes in all
+const maxMoving = 64 << 10 // section names that move along, bytes
 
 // Room for strings in a file with appended data: a part of that, but no more than any file
 // needs. It is bytes, as maxTailRoom is.
@@ -29,25 +27,20 @@ const (
 	maxTailRoom = 256 << 10
 )
 
-// trailer describes what has to follow a segment that is to end the file, with the
-// sections that come after offset end now.
-func (p *planner) trailer(end uint64) (*trailer, error) {
+// trailer describes what has to follow a segment that is to end the file.
+func (p *planner) trailer() (*trailer, error) {
 	im := p.im
 	sections := im.CopySections(im.Sections, 4) // some may be added: see anchor, hold and nameNote
-	t := &trailer{sections: sections, tailOff: im.imageEnd()}
-	left := uint64(maxMoving)
-	for i := range im.Sections {
+	t := &trailer{sections: sections, moving: -1, tailOff: im.imageEnd()}
+	// patchelf insists on a section after the string table in an ET_EXEC file
+	// (rewriteSectionsExecutable), so the section names go with the headers.
+	if i := int(im.Shstrndx); i < len(im.Sections) {
 		s := &im.Sections[i]
-		// patchelf insists on a section after the string table in an ET_EXEC file
-		// (rewriteSectionsExecutable), so the section names go with the headers.
-		names := i == int(im.Shstrndx) && s.Type == elf.SHT_STRTAB
-		if (names || s.Off >= end) && s.HasBytes() && s.Flags&elf.SHF_ALLOC == 0 && s.Addralign <= 64 &&
-			s.Size <= min(left, im.size) && s.Off <= im.size-s.Size {
-			t.moving = append(t.moving, i)
-			left -= s.Size
+		if s.Type == elf.SHT_STRTAB && s.HasBytes() && s.Flags&elf.SHF_ALLOC == 0 && s.Addralign <= 64 &&
+			s.Size <= min(maxMoving, im.size) && s.Off <= im.size-s.Size {
+			t.moving = i
 		}
 	}
-	slices.SortFunc(t.moving, func(i, j int) int { return cmp.Compare(im.Sections[i].Off, im.Sections[j].Off) })
 	first, err := im.firstData(t.tailOff, im.size-t.tailOff)
 	if err != nil {
 		return nil, err
@@ -75,12 +68,10 @@ func (t *trailer) capacity(blob string) uint64 {
 // from the end.
 func (t *trailer) write(im *image, l *layout, end uint64) ([]write, error) {
 	at := end
-	for _, i := range t.moving {
-		s := &t.sections[i]
+	if t.moving >= 0 {
+		s := &t.sections[t.moving]
 		s.Off = alignUp(at, s.Addralign)
-		if i == int(im.Shstrndx) {
-			s.Size += uint64(len(t.names))
-		}
+		s.Size += uint64(len(t.names))
 		at = s.Off + s.Size
 	}
 	l.sections = t.sections
@@ -89,13 +80,12 @@ func (t *trailer) write(im *image, l *layout, end uint64) ([]write, error) {
 		at = l.shoff + uint64(len(t.sections))*im.ShdrSize()
 	}
 	data := im.Alloc(at - end)
-	for _, i := range t.moving {
-		s := &t.sections[i]
-		old := &im.Sections[i]
+	if t.moving >= 0 {
+		s, old := &t.sections[t.moving], &im.Sections[t.moving]
 		if err := elfimage.ReadFull(im, data[s.Off-end:][:old.Size], old.Off); err != nil {
 			return nil, err
 		}
-		copy(data[s.Off-end:][old.Size:s.Size], t.names) // of their table only
+		copy(data[s.Off-end:][old.Size:s.Size], t.names)
 	}
 	if len(t.sections) > 0 {
 		im.encodeSections(data[l.shoff-end:], t.sections)

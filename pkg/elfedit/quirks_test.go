@@ -33,6 +33,15 @@ func emptySegments(im *elfimage.Image) (out []string) {
 	return out
 }
 
+// patchelf has filled with Z since 0.13, with X before.
+func TestFiller(t *testing.T) {
+	for b, want := range map[string]int{"": 0, "\x00XZX\x00a\x00": 5, "Y": 0, "ZZZ": 3} {
+		if got := filler([]byte(b)); got != want {
+			t.Errorf("%q: %d", b, got)
+		}
+	}
+}
+
 // What an edit moves may be all that a segment has: version needs, the interpreter, .dynamic, notes or the string table,
 // which an earlier edit gave one. Edits of each kind, one after the other, of all kinds in turn, and with what patchelf
 // takes away between: no segment is left without a section, and strip, llvm-strip and objcopy leave a program that runs.
