@@ -332,7 +332,88 @@ func (g *startGraph) wrap(value func() string) error {
 	return os.WriteFile(g.started, []byte(text), 0o755)
 }
 
-// compare returns what happened, and how explain differs from it.
+// load are the findings of audit for a process that does not start.
+var load = []string{"libc-mismatch", "load-error", "missing-interpreter", "missing-version", "unresolved-dependency",
+	"unresolved-library", "undefined-symbol"}
+
+// others returns how audit and doctor differ from what happened: of a program that does not start, each has an
+// error, and of one that does, none about that. What a call opens that fails, though there is a library, is named.
+func (g *startGraph) others(started bool, fails []string) (difference string, err error) {
+	ask := func(env []string, command string, args ...string) ([]byte, error) {
+		cmd := exec.Command(command, args...)
+		cmd.Dir, cmd.Env = g.cwd, append([]string{"LC_ALL=C", "PATH=/usr/bin:/bin"}, env...)
+		out, err := cmd.Output()
+		var exit *exec.ExitError
+		if errors.As(err, &exit) && exit.ExitCode() == 1 {
+			err = nil
+		}
+		return out, err
+	}
+	judge := func(who string, errs, opens []string) {
+		if started != (len(errs) == 0) {
+			difference += fmt.Sprintf("%s: it starts: %v, errors: %q; ", who, started, errs)
+		}
+		for _, name := range fails {
+			if !slices.ContainsFunc(opens, func(text string) bool { return strings.Contains(text, "opening "+name+" ") }) {
+				difference += fmt.Sprintf("%s does not say that opening %s fails; ", who, name)
+			}
+		}
+	}
+	if len(g.env) == 0 { // audit knows no variables but those that wrappers set
+		files := []string{g.program}
+		if g.started != g.program {
+			files = append(files, g.started)
+		}
+		out, err := ask(nil, runpath, append([]string{"audit", "--json"}, files...)...)
+		if err != nil {
+			return "", fmt.Errorf("audit: %w", err)
+		}
+		var doc struct {
+			Files []struct {
+				Findings []struct{ ID, Severity, Message string }
+			}
+		}
+		if err := json.Unmarshal(out, &doc); err != nil {
+			return "", fmt.Errorf("audit: %w: %.200s", err, out)
+		}
+		var errs, opens []string
+		for _, f := range doc.Files {
+			for _, found := range f.Findings {
+				if found.ID == "open-fails" {
+					opens = append(opens, found.Message)
+				}
+				if found.Severity == "error" && slices.Contains(load, found.ID) {
+					errs = append(errs, found.ID+": "+found.Message)
+				}
+			}
+		}
+		judge("audit", errs, opens)
+	}
+	doctor := filepath.Join(filepath.Dir(runpath), "hostDriver")
+	if g.run != nil || g.musl || !exists(doctor) {
+		return difference, nil
+	}
+	out, err := ask(g.env, doctor, "doctor", "--json", "--for", "9.0", g.started)
+	if err != nil {
+		return "", fmt.Errorf("doctor: %w", err)
+	}
+	var doc struct {
+		Facts []struct{ Subject, Verdict, Text, Source string }
+	}
+	if err := json.Unmarshal(out, &doc); err != nil {
+		return "", fmt.Errorf("doctor: %w: %.200s", err, out)
+	}
+	var errs, opens []string
+	for _, f := range doc.Facts {
+		if opens = append(opens, f.Text); f.Verdict == "bad" {
+			errs = append(errs, f.Subject+": "+f.Text)
+		}
+	}
+	judge("doctor", errs, opens)
+	return difference, nil
+}
+
+// compare returns what happened, and how explain, audit and doctor differ from it.
 func (g *startGraph) compare() (kind, difference string, err error) {
 	if err := g.make(); err != nil {
 		return "", "", err
@@ -357,7 +438,7 @@ func (g *startGraph) compare() (kind, difference string, err error) {
 	f := doc.Files[0]
 	ours := startAnswer{}
 	crash := strings.HasSuffix(f.Error, "the loader crashes")
-	failed := map[string]bool{}
+	failed, there := map[string]bool{}, map[string]bool{}
 	stops := f.Error != "" || len(f.Lacks) > 0
 	for _, l := range f.Libraries {
 		optional := slices.Contains([]string{"LD_PRELOAD", "DT_AUXILIARY"}, l.Cause)
@@ -365,7 +446,7 @@ func (g *startGraph) compare() (kind, difference string, err error) {
 		switch {
 		case l.Namespace > 0 || l.Path != nil && strings.HasPrefix(*l.Path, "linux-"):
 		case l.Cause == ".note.dlopen" && (l.Path == nil || l.Error != ""):
-			failed[l.Soname] = true
+			failed[l.Soname], there[l.Soname] = true, l.Path != nil
 		case l.Path != nil && l.Error == "":
 			ours.has = append(ours.has, g.absolute(*l.Path))
 		}
@@ -381,6 +462,7 @@ func (g *startGraph) compare() (kind, difference string, err error) {
 		}
 		argv = slices.Insert(argv, len(g.run), vars...)
 	}
+	var wrapper []byte // as it was
 	// The variables are for the wrapper's shell, too: it must not fail by them.
 	shell := exec.Command(argv[0], argv[1:]...)
 	shell.Dir, shell.Env = g.cwd, []string{"LC_ALL=C", "PATH=/usr/bin:/bin"}
@@ -394,6 +476,7 @@ func (g *startGraph) compare() (kind, difference string, err error) {
 			shell.Env = append(shell.Env, "GIVEN_"+name+"="+value)
 		}
 		b, _ := os.ReadFile(g.started)
+		wrapper = b
 		given :=
 			"#!/bin/bash -e\nfor v in LD_LIBRARY_PATH LD_PRELOAD LD_AUDIT; do g=GIVEN_$v; if [ -n \"${!g}\" ]; then export " +
 				"$v=\"${!g}\"; fi; done\n"
@@ -403,6 +486,9 @@ func (g *startGraph) compare() (kind, difference string, err error) {
 		os.WriteFile(g.started, b, 0o755)
 	}
 	out, err := shell.CombinedOutput()
+	if wrapper != nil {
+		os.WriteFile(g.started, wrapper, 0o755)
+	}
 	if err != nil && shell.ProcessState == nil {
 		return "", "", err
 	}
@@ -424,20 +510,25 @@ func (g *startGraph) compare() (kind, difference string, err error) {
 		return "crash", fmt.Sprintf("explain says that the loader crashes: %q", text), nil
 	case !began:
 		if !stops {
-			difference = fmt.Sprintf("it does not start, %q", text)
+			difference = fmt.Sprintf("it does not start, %q; ", text)
 		}
-		return "does not start", difference, nil
+		more, err := g.others(false, nil)
+		return "does not start", difference + more, err
 	case stops:
 		return "starts", "explain says that it does not start: " + f.Error, nil
 	}
 	var theirs startAnswer
 	names, call := slices.Concat(g.opens, g.asks), 0
 	bad := 0
+	var failing []string
 	for line := range strings.Lines(text) {
 		switch what, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " "); what {
 		case "open":
 			if fails := rest == "0"; fails {
 				bad++
+				if there[names[call]] && !slices.Contains(failing, names[call]) {
+					failing = append(failing, names[call])
+				}
 				if !failed[names[call]] {
 					difference += fmt.Sprintf("opening %s fails, explain says that it does not; ", names[call])
 				}
@@ -460,12 +551,13 @@ func (g *startGraph) compare() (kind, difference string, err error) {
 	slices.Sort(theirs.has)
 	ours.has, theirs.has = g.comparable(ours.has), g.comparable(theirs.has)
 	if !slices.Equal(ours.has, theirs.has) {
-		difference += fmt.Sprintf("loaded at the end: %q, explain says %q", theirs.has, ours.has)
+		difference += fmt.Sprintf("loaded at the end: %q, explain says %q; ", theirs.has, ours.has)
 	}
+	more, err := g.others(true, failing)
 	if bad > 0 {
-		return "with calls that fail", difference, nil
+		return "with calls that fail", difference + more, err
 	}
-	return "all calls succeed", difference, nil
+	return "all calls succeed", difference + more, err
 }
 
 type startAnswer struct{ has []string }
