@@ -19,7 +19,7 @@
 }:
 buildGoModule (finalAttrs: {
   pname = "cuda-runpath";
-  version = "0.1.0";
+  version = "1.0.0";
 
   __structuredAttrs = true;
   strictDeps = true;
