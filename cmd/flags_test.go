@@ -60,7 +60,7 @@ var obeyed = map[string]map[string]flagUse{
 		"assume-driver":   {given: "-v --assume-driver D/assumed", without: "-v"}, "for": {given: "--for 7.0"},
 	},
 	"runpath gpu":  {"for": {given: "--for 7.0"}, "cuda": {given: "--for 9.0 --cuda 12.0", without: "--for 9.0"}, "verbose": {given: "--for 8.0 -v", without: "--for 8.0"}, "strict": {given: "--strict --for 90-real", without: "--for 90-real"}, "warn": {given: "--warn --for 7.0", without: "--for 7.0"}, "nix": {given: "--nix --for 8.0", without: "--for 8.0"}},
-	"runpath thin": {"for": {given: "--for 7.0"}, "blank-options": {given: "--blank-options"}, "cut": {given: "--for 7.0 --cut cut.so", without: "--for 7.0 cut.so"}, "keep-length": {given: "--for 7.0 --keep-length cut.so", without: "--for 7.0 cut.so"}, "image": {reason: "tests/thin makes images"}, "keep-ptx": {given: "--for 8.0 --keep-ptx", without: "--for 8.0"}, "nix": {given: "--for 9.9 --nix", without: "--for 9.9"}, "dry-run": {given: "--for 9.0 --dry-run", without: "--for 9.0"}, "json": {given: "--for 9.0 --json", without: "--for 9.0"}, "verbose": {given: "--for 7.0 -v", without: "--for 7.0"}, "quiet": {given: "--for 9.0 -q", without: "--for 9.0"}},
+	"runpath thin": {"for": {given: "--for 7.0"}, "blank-options": {given: "--blank-options"}, "cut": {given: "--for 7.0 --cut signed.so", without: "--for 7.0 signed.so"}, "keep-length": {given: "--for 7.0 --keep-length cut.so", without: "--for 7.0 cut.so"}, "image": {reason: "tests/thin makes images"}, "keep-ptx": {given: "--for 8.0 --keep-ptx", without: "--for 8.0"}, "nix": {given: "--for 9.9 --nix", without: "--for 9.9"}, "dry-run": {given: "--for 9.0 --dry-run", without: "--for 9.0"}, "json": {given: "--for 9.0 --json", without: "--for 9.0"}, "verbose": {given: "--for 7.0 -v", without: "--for 7.0"}, "quiet": {given: "--for 9.0 -q", without: "--for 9.0"}},
 	"runpath manifest": {"diff": {given: "--diff D/x D/y", without: "D/x D/y"}, "markdown": {given: "--diff --markdown D/x D/y", without: "--diff D/x D/y"}, "html": {given: "--html - D/x", without: "D/x"}, "closure": {reason: "manifest.txt tries it, on a store"}, "root": {given: "--root D/tree D/tree", without: "D/tree"},
 		"json": {given: "--diff --json D/x D/y", without: "--diff D/x D/y"}, "verbose": {given: "--diff -v D/x D/y", without: "--diff D/x D/y"}, "quiet": {given: "--diff -q D/x D/y", without: "--diff D/x D/y"}},
 	"runpath references": {"fail-on": {given: "--fail-on named"}, "to": {given: "--to /nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-named/lib"}},
@@ -166,8 +166,10 @@ func fixture(t *testing.T) (again func()) {
 	library(t, "gpu.so", "", d+"/"+inStore, inStore+"/libcuda.so.1")
 	text("keep/cubin.s", ".section .nv_fatbin,\"a\"; .4byte 0xBA55ED50; .2byte 1, 16; .8byte 2f-1f; 1: "+entryOf(2, 80)+entryOf(2, 75)+entryOf(1, 89)+"2:\n")
 	library(t, "cubin.so", "", "", "keep/cubin.s")
-	text("keep/cut.s", ".section .nv_fatbin,\"a\"; .4byte 0xBA55ED50; .2byte 1, 16; .8byte 2f-1f; 1: "+entryOf(2, 70)+strings.Repeat(entryOf(2, 80), 1000)+"2:\n.section .sig; .byte 1\n")
+	text("keep/cut.s", ".section .nv_fatbin,\"a\"; .4byte 0xBA55ED50; .2byte 1, 16; .8byte 2f-1f; 1: "+entryOf(2, 70)+strings.Repeat(entryOf(2, 80), 1000)+"2:\n")
+	text("keep/signature.s", ".section .sig; .byte 1\n")
 	library(t, "cut.so", "", "", "keep/cut.s")
+	library(t, "signed.so", "", "", "keep/cut.s", "keep/signature.s")
 	library(t, "linked.so", "", "/run/opengl-driver/lib", inStore+"/libcuda.so.1")
 	library(t, "assumed/libcuda.so.1", "libcuda.so.1", "")
 	entries := "D/x:D/y:/opt/fakes:D/stubs::D/x/:/run/opengl-driver/lib:D/cuda/compat:D/" + inStore
