@@ -448,3 +448,16 @@ func TestRulesAreWhereTheTableSays(t *testing.T) {
 		}
 	}
 }
+
+// Of a process substitution bash 5.2 forgets the status, once in some thousand times, so that a build would fail of nothing.
+func TestShimsDoNotWaitForSubstitutions(t *testing.T) {
+	shims, err := filepath.Glob("../hooks/*.bash")
+	if err != nil || len(shims) == 0 {
+		t.Fatal(err)
+	}
+	for _, shim := range shims {
+		if text, err := os.ReadFile(shim); err != nil || regexp.MustCompile(`(?m)^[^#]*\bwait\b`).Match(text) {
+			t.Errorf("%s: waits, %v", shim, err)
+		}
+	}
+}

@@ -8,9 +8,10 @@ gatherLibraries() { autoPatchelfLibs+=("$1/lib"); } # PACKAGE
 # Every directory there that holds shared objects is searched from now on.
 addAutoPatchelfSearchPath() { # [--no-recurse] [--] PATH…
     local -a __crFound=()
-    mapfile -d '' -t __crFound < <("$cudaRunpathProgram" hook directories -- "$@")
-    wait "$!" || return
-    extraAutoPatchelfLibs+=("${__crFound[@]}")
+    # That it ended well is told by a last word, an empty one.
+    mapfile -d '' -t __crFound < <("$cudaRunpathProgram" hook directories -- "$@" && printf '\0')
+    [[ ${#__crFound[@]} != 0 && -z ${__crFound[-1]} ]] || return
+    extraAutoPatchelfLibs+=("${__crFound[@]::${#__crFound[@]}-1}")
 }
 
 # [--no-recurse] [--] PATH…

@@ -94,8 +94,10 @@ cudaRunpathAtExit() {
 cudaRunpathTell() { # MOMENT [ARGUMENT…]
     local __crAnswer __crOutputs __crNotes='' __crStatus=''
     if ((${#cudaRunpathSettings[@]} == 0)); then
-        mapfile -t cudaRunpathSettings < <("$cudaRunpathProgram" hook --settings)
-        wait "$!" || { cudaRunpathSettings=(); cudaRunpathDied --settings; return 1; }
+        # Of a process substitution bash may forget the status.
+        __crAnswer=$("$cudaRunpathProgram" hook --settings) ||
+            { cudaRunpathDied --settings; return 1; }
+        mapfile -t cudaRunpathSettings <<<"$__crAnswer"
     fi
     __crOutputs=$(getAllOutputNames) || return 1
     while IFS= read -r -d '' __crAnswer; do

@@ -163,7 +163,7 @@ builtins.listToAttrs (
   newestOfTwoVersionsRuns =
     let
       both = order: ordered order (keepCalls // { pname = "two-versions"; });
-      # The counting tools call themselves 1.0, and note that they are called.
+      # The counting tools call themselves 999.0, and note that they are called.
       orders = [
         [
           hooks.autoAddDriverRunpath

@@ -398,7 +398,7 @@ in
     # Of the usual ones, --undo takes those that have a record.
     ${environment}/bin/patch-environment --undo > ../said 2>&1 || complain "--undo of one: $(< ../said)"
     if ${environment}/bin/patch-environment --undo > ../said 2>&1; then complain "--undo of nothing succeeds"; fi
-    contains "--undo of nothing" "$(< ../said)" "there is nothing to undo"
+    contains "--undo of nothing" "$(< ../said)" ".venv: nothing to undo: no record mentions it"
 
     # A library that a process has mapped stays what it was to that process.
     exec 3< $at/_ext.so
