@@ -100,8 +100,10 @@ func (s Site) Fit(h *host.Host, link string, copies bool) error {
 	at := s.dir(link)
 	if s.State != "" {
 		err := h.Trusted(at)
-		if err == nil && exists(h, s.State) {
-			err = h.Shared(s.State) // what is made in a sticky directory, others may make again once it is gone
+		if err == nil { // what is made in a sticky directory, others may make again once it is gone
+			if err = h.Shared(s.State); errors.Is(err, fs.ErrNotExist) {
+				err = nil // it is to be made, or an uninstall has just taken it away
+			}
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w, and with it the libraries that programs load: name another directory with --state-dir",

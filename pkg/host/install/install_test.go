@@ -396,3 +396,33 @@ func TestStateOfOthersIsRefused(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// An uninstall may take the state directory away while it is looked at.
+func TestFitWhileTheDirectoryGoes(t *testing.T) {
+	dir := t.TempDir()
+	if err := errors.Join(os.Chmod(dir, 0o755), os.MkdirAll(dir+"/var/lib", 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	done, ended := make(chan bool), make(chan bool)
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				os.Mkdir(dir+"/var/lib/hostDriver", 0o755)
+				os.Remove(dir + "/var/lib/hostDriver")
+			}
+		}
+	}()
+	h := &host.Host{Root: sysroot.Root{Dir: dir}}
+	for range 5000 {
+		if err := (Site{State: "/var/lib/hostDriver"}).Fit(h, "/run/opengl-driver", false); err != nil {
+			t.Error(err)
+			break
+		}
+	}
+	close(done)
+	<-ended
+}
