@@ -31,7 +31,8 @@ var layers = [][]string{
 	{"files", "scripts", "references"},
 	{"loader", "normal", "patchelf"},
 	{"process", "host/ldconf", "host/nixconf", "host/opened"},
-	{"explain"},
+	{"explain", "starts"},
+	{"explain/places"},
 	{"edit"},
 	{"edit/parts"},
 	{"fixup"},
@@ -106,7 +107,7 @@ var linked = []struct{ tools, packages string }{
 		"edit normal loader ldcache files realpath elfedit elfimage tree regular driver runpath resolution store remedy"},
 	{"autoPatchelf", "cli/autopatchelf fixup nixpkgs plainfile"},
 	{"noRunpathAmbiguity", "cli/ambiguity cli/findings cli/loading cli/walk cli/flags cli/command cli/urfave " +
-		"check explain forwardcompat process scripts/syntax scripts/wrapper references gpucode nixpkgs host host/ldconf host/nixconf host/opened " +
+		"check explain explain/places starts forwardcompat process scripts/syntax scripts/wrapper references gpucode nixpkgs host host/ldconf host/nixconf host/opened " +
 		"loader ldcache files sysroot realpath elfimage tree plainfile regular driver runpath resolution store remedy"},
 }
 
@@ -211,20 +212,22 @@ var byName = map[string]string{
 
 // writers are the places that may all the same, and why.
 var writers = map[string]string{
-	"pkg/plainfile/write.go os.OpenFile":       "a link that leads to no file: only the kernel knows whether it may be followed",
-	"pkg/cli/patchelf/output.go os.OpenFile":   "patchelf's --output: an ELF file, written by descriptor, where a shell's > would",
-	"pkg/normal/offer.go os.MkdirAll":          "the directory of --offer, by the name that was given, which is then opened once",
-	"pkg/cli/hook/moments.go os.MkdirAll":      "the stubs of a build, in the directory that is the build's own",
-	"pkg/cli/hook/moments.go os.Symlink":       "the same",
-	"pkg/host/opened/opened.go os.Mkdir":       "makes what is not there, and changes nothing that is",
-	"pkg/host/opened/opened.go os.MkdirAll":    "makes what is not there, and changes nothing that is",
-	"pkg/host/private/private.go os.Chtimes":   "the user's own cache, which OpenCache lets nobody else write: only lets a directory live longer",
-	"pkg/host/private/private.go os.RemoveAll": "the user's own cache, which OpenCache lets nobody else write",
-	"pkg/host/private/private.go os.Remove":    "the user's own cache, which OpenCache lets nobody else write",
-	"pkg/host/hosttest/node.go unix.Chmod":     "what a test has made",
-	"pkg/host/run/run.go os.Symlink":           "in a file system of the process's own",
-	"pkg/host/run/run.go os.Remove":            "in a file system of the process's own",
-	"pkg/host/run/run.go os.WriteFile":         "an empty file to mount on, in a file system of the process's own",
+	"pkg/plainfile/write.go os.OpenFile":         "a link that leads to no file: only the kernel knows whether it may be followed",
+	"pkg/cli/patchelf/output.go os.OpenFile":     "patchelf's --output: an ELF file, written by descriptor, where a shell's > would",
+	"pkg/normal/offer.go os.MkdirAll":            "the directory of --offer, by the name that was given, which is then opened once",
+	"pkg/cli/hook/moments.go os.MkdirAll":        "the stubs of a build, in the directory that is the build's own",
+	"pkg/cli/hook/moments.go os.Symlink":         "the same",
+	"pkg/host/opened/opened.go os.Mkdir":         "makes what is not there, and changes nothing that is",
+	"pkg/host/opened/opened.go os.MkdirAll":      "makes what is not there, and changes nothing that is",
+	"pkg/host/private/private.go os.Chtimes":     "the user's own cache, which OpenCache lets nobody else write: only lets a directory live longer",
+	"pkg/host/private/private.go os.RemoveAll":   "the user's own cache, which OpenCache lets nobody else write",
+	"pkg/host/private/private.go os.Remove":      "the user's own cache, which OpenCache lets nobody else write",
+	"pkg/host/hosttest/node.go unix.Chmod":       "what a test has made",
+	"pkg/loader/tinyelf/tinyelf.go os.MkdirAll":  "what a test makes",
+	"pkg/loader/tinyelf/tinyelf.go os.WriteFile": "what a test makes",
+	"pkg/host/run/run.go os.Symlink":             "in a file system of the process's own",
+	"pkg/host/run/run.go os.Remove":              "in a file system of the process's own",
+	"pkg/host/run/run.go os.WriteFile":           "an empty file to mount on, in a file system of the process's own",
 }
 
 // Files are written in one place, but for those that the list gives a reason for; and what is on the list is there.

@@ -17,6 +17,7 @@ import (
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/scripts/syntax"
+	"cuda-runpath/pkg/starts"
 )
 
 // Options say what an audit examines.
@@ -78,7 +79,7 @@ func (u *Audit) TakeLink(path, first string) *Pending { return &Pending{path: pa
 // Wrapper takes note of what a file starts in its own place, if it is a wrapper, and returns what is wrong with that.
 // It may be called concurrently.
 func (u *Audit) Wrapper(file string) (found []explain.Conclusion) {
-	start := process.Behind(u.a.Loader, file, false)
+	start := starts.Behind(u.a.Loader, file, false)
 	if len(start.Via) == 0 {
 		return nil
 	}

@@ -19,6 +19,7 @@ import (
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/loader/tinyelf"
+	"cuda-runpath/pkg/starts"
 	"cuda-runpath/pkg/sysroot"
 )
 
@@ -218,11 +219,11 @@ func agree(t *testing.T, root string) (said conclusions, failed []string) {
 		t.Fatal(err)
 	}
 	options := explain.Options{Layout: explain.Layout{CompatVerdict: host.CompatJudge(root, "")}}
-	its, err := explain.New(l, options).Begin("/app/p", false)
+	state, err := starts.Begin(l, "/app/p", false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	load := its.Load
+	its, load := explain.New(l, options).Case(state), state.Load
 	e := explained(its)
 	said = conclusions{}
 

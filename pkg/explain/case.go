@@ -1,8 +1,6 @@
 package explain
 
 import (
-	"errors"
-	"fmt"
 	"os"
 	"slices"
 	"sync"
@@ -132,21 +130,6 @@ type entry struct {
 // MaxEntries bounds the entries that are looked at; no real run path has that many.
 const MaxEntries = 2000
 
-// Begin begins with the start of a file by its path below the root: where that is a wrapper, of what it starts in its
-// own place, and with interpreters, where it is a script, of what its first line names. Errors are
-// [process.Start.Begin]'s.
-func (y *System) Begin(file string, interpreters bool) (*Case, error) {
-	start := process.Behind(y.Loader, file, interpreters)
-	state, err := start.Begin(y.Loader)
-	if len(start.Via) > 0 && errors.As(err, new(loader.Unreadable)) {
-		err = fmt.Errorf("it starts %s, which %w", start.File, err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return y.Case(state), nil
-}
-
 // Case begins with a state.
 func (y *System) Case(s *process.State) *Case {
 	c := &Case{System: y, State: s, file: s.Main.File, at: y.Loader.Inside(s.Main.File.Path)}
@@ -182,6 +165,20 @@ func (c *Case) Conclusions() []Conclusion {
 func (c *Case) All() []Conclusion {
 	open := c.Open() // which may give what is settled another remedy
 	return slices.Concat(c.Settled(), open)
+}
+
+// OfTheLoad returns those of the conclusions that are about what is loaded, notes left out, once. Those on libraries
+// that are opened by name alone, as [Verdict.Optional] says, are left out too.
+func (c *Case) OfTheLoad() []Conclusion {
+	if c.ofLoad == nil {
+		c.ofLoad = c.Tried(slices.DeleteFunc(append([]Conclusion{}, c.All()...), func(f Conclusion) bool {
+			if f.Verdict != nil {
+				return f.Verdict.Optional()
+			}
+			return f.Severity == Note || !slices.Contains(ofTheLoad, f.ID)
+		}))
+	}
+	return c.ofLoad
 }
 
 // Settled returns what nothing else that is known can change. It follows what the file may open.

@@ -23,8 +23,6 @@ type File struct {
 	Libraries   []Library    `json:"libraries"`
 	Driver      []Verdict    `json:"driver"`
 	Findings    []Conclusion `json:"findings,omitzero"` // all that is concluded of the start
-	// Sum sums up what a directory holds, or an interpreter of Python may import.
-	Sum *Sum `json:"sum,omitempty"`
 	// GPUCode says of which libraries a GPU takes no code, where one was asked for.
 	GPUCode []GPUCode `json:"gpu_code,omitzero"`
 	// Only what was asked for; see [Symbols].

@@ -72,6 +72,18 @@ type Verdict struct {
 	Object *loader.Object     `json:"-"`
 }
 
+// Optional reports whether a library is opened by its name alone and is not here, and is none that CUDA, or NVML, is
+// used by: who opens those of graphics and the like, as profilers do, goes on without; so does who tries a place of
+// NVML in the system, or a name that only those have who build programs, as libcuda.so.
+func (v *Verdict) Optional() bool {
+	row, _ := driver.Lookup(path.Base(v.Soname))
+	if v.Object.Found() || v.Object.Cause != loader.DlopenString && v.Object.Cause != loader.DlopenNote {
+		return false
+	}
+	return row.Class != driver.CUDA && row.Class != driver.Compiler && (row.Class != driver.NVML ||
+		strings.Contains(v.Soname, "/")) || row.Soname != "" && path.Base(v.Soname) != row.Soname
+}
+
 // Driver returns the verdicts of a load, with the fix at the end of their texts.
 func (c *Case) Driver() []Verdict {
 	var out []Verdict

@@ -40,7 +40,7 @@ func Code(f *gpucode.File, targets []gpucode.Target, knows gpucode.Version) (fou
 			missing.add("GPUs after "+t.Capability.String(), j.Containers[gpucode.NoCode], j.Total())
 		}
 	}
-	has, fix := strings.Join(madeFor(f), ", "), buildForThese
+	has, fix := strings.Join(MadeFor(f), ", "), buildForThese
 	if thinned := f.ThinnedFor(); thinned != nil {
 		has, fix = fmt.Sprintf("%s (it has been thinned for %s)", has, strings.Join(thinned, " and ")), thinForThese
 	}
@@ -217,9 +217,9 @@ func (s share) String() string {
 	return fmt.Sprintf("%s in %d of %s", remedy.List(s.gpus), s.n, remedy.Count(s.of, "container"))
 }
 
-// madeFor lists the architectures of the containers that are loaded; where there is nothing
+// MadeFor lists the architectures of the containers that are loaded; where there is nothing
 // but relocatable code, of that.
-func madeFor(f *gpucode.File) []string {
+func MadeFor(f *gpucode.File) []string {
 	for _, relocatable := range []bool{false, true} {
 		var sum gpucode.Sum
 		for i := range f.Containers {

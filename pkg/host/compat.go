@@ -15,6 +15,7 @@ import (
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/process"
 	"cuda-runpath/pkg/runpath"
+	"cuda-runpath/pkg/starts"
 	"cuda-runpath/pkg/sysroot"
 )
 
@@ -187,7 +188,7 @@ func Wanted(program string) (w Wants) {
 		return w
 	}
 	h := &Host{programs: l}
-	load, err := process.Behind(l, program, true).Begin(l)
+	load, err := starts.Begin(l, program, true)
 	if err != nil || load.Static {
 		return w
 	}

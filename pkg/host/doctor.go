@@ -19,12 +19,13 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/explain/places"
 	"cuda-runpath/pkg/forwardcompat"
 	"cuda-runpath/pkg/host/nixconf"
 	"cuda-runpath/pkg/host/opened"
 	"cuda-runpath/pkg/loader"
-	"cuda-runpath/pkg/process"
 	"cuda-runpath/pkg/remedy"
+	"cuda-runpath/pkg/starts"
 	"cuda-runpath/pkg/sysroot"
 )
 
@@ -154,14 +155,14 @@ func (h *Host) Doctor(m Machine, program, prefix string) *Diagnosis {
 	}
 	if system, problem := h.system(prefix, drv, gpus); problem != nil {
 		d.add("program", Bad, program, "", "%v", problem)
-	} else if place, problem := process.PlaceOf(context.Background(), system.Loader, program); problem != nil {
+	} else if place, problem := starts.PlaceOf(context.Background(), system.Loader, program); problem != nil {
 		d.add("program", Bad, program, "", "%v", problem)
 	} else if place != nil && (len(place.Starts)+len(place.Others) > 0 || system.Loader.Files().IsDir(program)) {
 		d.place(system, place, look)
-	} else if its, problem := system.Begin(program, true); problem != nil {
+	} else if state, problem := starts.Begin(system.Loader, program, true); problem != nil {
 		d.add("program", Bad, program, "", "%v", problem)
 	} else {
-		look(d, its)
+		look(d, system.Case(state))
 	}
 	for i := range d.Facts[:ofHost] { // they keep other programs from working, if this one does not ask for the driver
 		if f := &d.Facts[i]; f.Verdict == Bad && d.Asks {
@@ -587,9 +588,9 @@ func few(names []string) string {
 
 // place says what the starts of a directory, or those by an interpreter, would load, each fact once with those that it
 // is about. What nothing opens for sure is in nobody's way.
-func (d *Diagnosis) place(system *explain.System, place *process.Place, look func(*Diagnosis, *explain.Case)) {
+func (d *Diagnosis) place(system *explain.System, place *starts.Place, look func(*Diagnosis, *explain.Case)) {
 	at := map[string]int{}
-	sum := system.Sum(runtime.GOMAXPROCS(0), place, func(its *explain.Case) {
+	sum := places.Summarize(system, runtime.GOMAXPROCS(0), place, func(its *explain.Case) {
 		name := its.Start.Name()
 		one := &Diagnosis{Program: its.Start.File, Works: true, driverless: d.driverless, parts: its.Parts()}
 		look(one, its)

@@ -22,6 +22,7 @@ import (
 	"cuda-runpath/pkg/realpath"
 	"cuda-runpath/pkg/references"
 	"cuda-runpath/pkg/runpath"
+	"cuda-runpath/pkg/starts"
 	"cuda-runpath/pkg/store"
 	"cuda-runpath/pkg/tree"
 )
@@ -389,7 +390,7 @@ func (r *Reader) loads(m *File, system *explain.System, same bool) error {
 	if m.Kind == Loader || m.Kind == Static || f.Executes && r.starts(m, system, at) {
 		return nil
 	}
-	its, err := system.Begin(at, false)
+	state, err := starts.Begin(system.Loader, at, false)
 	if err != nil {
 		var not *loader.NotLoadable
 		if errors.As(err, &not) {
@@ -397,18 +398,18 @@ func (r *Reader) loads(m *File, system *explain.System, same bool) error {
 		}
 		return err
 	}
-	r.process(m, its)
+	r.process(m, system.Case(state))
 	return nil
 }
 
 // starts reads a file as a wrapper, and reports whether it is one.
 func (r *Reader) starts(m *File, system *explain.System, at string) bool {
-	its, err := system.Begin(at, false)
-	if err != nil || len(its.Start.Via) == 0 {
+	state, err := starts.Begin(system.Loader, at, false)
+	if err != nil || len(state.Start.Via) == 0 {
 		return false
 	}
-	m.Kind, m.Starts, m.Sets = Wrapper, r.own(m, its.Start.File), its.Start.Set
-	r.process(m, its)
+	m.Kind, m.Starts, m.Sets = Wrapper, r.own(m, state.Start.File), state.Start.Set
+	r.process(m, system.Case(state))
 	return true
 }
 

@@ -6,7 +6,7 @@
 // $ORIGIN is the directory of the name), or a library that somebody opens. To it belong the wrappers on the way, the
 // shell scripts and compiled programs that start it in their own place, and the environment that they leave it:
 // LD_LIBRARY_PATH, LD_PRELOAD and LD_AUDIT decide what is loaded, but for set-user-ID programs. The program names its
-// loader, and the loader has its C library.
+// loader, and the loader has its C library. The package starts finds what a name starts.
 //
 // A [State] is what is in the process: the objects in the order of loading, the names that they answer to, by which
 // rule each was found, and where it was looked for what was not. [Start.Begin] returns the first state, before main.

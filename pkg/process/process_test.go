@@ -3,10 +3,6 @@ package process
 import (
 	"debug/elf"
 	"fmt"
-	"os"
-	"path"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -36,24 +32,11 @@ func prog(needed ...string) tinyelf.Object { return tinyelf.Object{Interp: inter
 
 func (s *stage) put(name string, content any) {
 	s.Helper()
-	b, ok := []byte(nil), false
-	if o, is := content.(tinyelf.Object); is {
-		if o.Stack == 0 {
-			o.Stack = elf.PF_R | elf.PF_W
-		}
-		b, ok = o.Bytes(), true
+	if o, is := content.(tinyelf.Object); is && o.Stack == 0 {
+		o.Stack = elf.PF_R | elf.PF_W
+		content = o
 	}
-	if text, is := content.(string); is {
-		b, ok = []byte(text), true
-	}
-	if !ok {
-		s.Fatalf("%T", content)
-	}
-	at := s.dir + name
-	os.MkdirAll(filepath.Dir(at), 0o755)
-	if err := os.WriteFile(at, b, 0o755); err != nil {
-		s.Fatal(err)
-	}
+	tinyelf.Put(s, s.dir+name, content)
 }
 
 func (s *stage) begin(file string, env loader.Environment) *State {
@@ -62,7 +45,7 @@ func (s *stage) begin(file string, env loader.Environment) *State {
 	if err != nil {
 		s.Fatal(err)
 	}
-	state, err := Behind(l, file, false).Begin(l)
+	state, err := Start{File: file, Environment: env}.Begin(l)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -210,59 +193,6 @@ func TestOpenAllPlaces(t *testing.T) {
 	}
 }
 
-// What a wrapper sets is a part of the start.
-func TestBehind(t *testing.T) {
-	s := newStage(t)
-	s.put("/lib/libx.so", lib("libx.so"))
-	s.put("/e/libx.so", lib("libx.so"))
-	s.put("/e/liba.so", lib("liba.so"))
-	s.put("/app/bin/.p-wrapped", prog("libx.so").With(elf.DT_RUNPATH, "/lib"))
-	s.put("/app/bin/p", "#! /bin/bash -e\nexport LD_LIBRARY_PATH='/e'${LD_LIBRARY_PATH:+':'}$LD_LIBRARY_PATH\nexport LD_AUDIT='/e/liba.so'\nexec -a \"$0\" \"/app/bin/.p-wrapped\"  \"$@\" \n")
-	binary := prog("libc.so.6")
-	binary.Strings = append(binary.Strings, tinyelf.Entry{Tag: elf.DT_SONAME, Str: "execv"})
-	binary.Data = "\n\nmakeCWrapper '/app/bin/p' \\\n    --suffix 'LD_LIBRARY_PATH' ':' '/lib'\n\n"
-	binary.Type = elf.ET_EXEC
-	s.put("/app/bin/q", binary)
-	os.Symlink("q", s.dir+"/app/bin/link")
-	for file, want := range map[string]string{
-		"/app/bin/.p-wrapped": "/app/bin/.p-wrapped [] g /lib/libx.so",
-		"/app/bin/p":          "/app/bin/.p-wrapped [/app/bin/p] /e:g /e/libx.so",
-		"/app/bin/q":          "/app/bin/.p-wrapped [/app/bin/q /app/bin/p] /e:g:/lib /e/libx.so",
-		"/app/bin/link":       "/app/bin/.p-wrapped [/app/bin/link /app/bin/p] /e:g:/lib /e/libx.so",
-	} {
-		state := s.begin(file, loader.Environment{LibraryPath: "g"})
-		if got := fmt.Sprint(state.Start.File, " ", state.Start.Via, " ", state.LibraryPath, " ", state.in()); got != want {
-			t.Errorf("%s: %s, want %s", file, got, want)
-		}
-		if modules := len(state.Audits); (modules == 1) != (len(state.Start.Via) > 0) {
-			t.Errorf("%s: %d auditing modules", file, modules)
-		}
-	}
-}
-
-// A compiled wrapper is known by its constants, of a program that calls execv and needs the C library alone.
-func TestCompiledWrapper(t *testing.T) {
-	const text = "\nmakeCWrapper '/bin/app' \\\n"
-	for _, c := range []struct{ calls, data, needed, want string }{
-		{"execv", text, "libc.so.6", "/bin/app"},
-		{"execv", text, "libm.so.6", "/p"},
-		{"execve", text, "libc.so.6", "/p"},
-		{"execv", "", "libc.so.6", "/p"},
-	} {
-		// Edits move the dynamic string table far behind the head that is read at once.
-		for _, before := range []int{1, 20 << 10} {
-			p := prog(c.needed).With(elf.DT_RUNPATH, "/"+strings.Repeat("a", before)).With(elf.DT_AUXILIARY, c.calls)
-			p.Data = c.data
-			s := newStage(t)
-			s.put("/p", p)
-			l, _ := loader.New(loader.Options{Root: s.dir})
-			if got := Behind(l, "/p", false).File; got != c.want {
-				t.Errorf("%+v, %d bytes before: %q", c, before, got)
-			}
-		}
-	}
-}
-
 // A library that was preloaded in vain is opened all the same.
 func TestOpenAllOfPreloaded(t *testing.T) {
 	s := newStage(t)
@@ -275,55 +205,6 @@ func TestOpenAllOfPreloaded(t *testing.T) {
 	state.OpenAll(nil, nil)
 	if len(state.Failed) != 2 || state.Failed[0].Name != "libpa.so" || state.Failed[1].Name != "libpie.so" || len(state.Opened) != 1 {
 		t.Errorf("%+v, %+v", state.Failed, state.Opened)
-	}
-}
-
-// What a script of Python's opens, by the modules of the installation that its interpreter is of.
-func TestPython(t *testing.T) {
-	s := newStage(t)
-	module := func(needed ...string) tinyelf.Object {
-		return lib("").Needs(needed...).With(elf.DT_RUNPATH, "$ORIGIN/lib")
-	}
-	s.put("/py/bin/python3.12", prog())
-	os.Symlink("python3.12", s.dir+"/py/bin/python3")
-	s.put("/py/lib/python3.12/os.py", "")
-	s.put("/py/lib/python3.12/json.py", "import inside\n")
-	s.put("/py/lib/python3.12/lib-dynload/_ctypes.cpython-312-x86_64-linux-gnu.so", lib("").With(elf.DT_RUNPATH, "/ffi"))
-	s.put("/py/lib/python3.12/site-packages/inside.cpython-312-x86_64-linux-gnu.so", module())
-	const site = "/venv/lib/python3.12/site-packages"
-	os.MkdirAll(s.dir+"/venv/bin", 0o755)
-	os.Symlink("/py/bin/python3", s.dir+"/venv/bin/python")
-	s.put("/venv/pyvenv.cfg", "home = /py/bin\ninclude-system-site-packages = false\n")
-	s.put(site+"/a/__init__.py", "import json, inside\nfrom ._c import x\ntry:\n    from . import gone\nexcept ImportError: pass\nimport ctypes\nctypes.CDLL('/opt/libq.so', ctypes.RTLD_GLOBAL)\n")
-	s.put(site+"/a/_c.cpython-312-x86_64-linux-gnu.so", module("libx.so"))
-	s.put(site+"/a/_c.cpython-311-x86_64-linux-gnu.so", module("libgone.so"))
-	s.put(site+"/a/gone.so", module("libgone.so"))
-	s.put(site+"/a/lib/libx.so", lib("libx.so"))
-	s.put(site+"/b.abi3.so", module())
-	s.put(site+"/more.pth", "/more\n")
-	s.put("/more/c/d.so", module())
-	s.put("/opt/libq.so", lib(""))
-	s.put("/ffi/libw.so", lib(""))
-	s.put("/venv/bin/run", "#!/venv/bin/python\nimport sys, a, b\nfrom c import d, e\nif x:\n    import near\n    import late\n    ctypes.CDLL('libw.so')\n")
-	s.put("/venv/bin/near.so", module())
-	s.put(site+"/late/__init__.py", "import late.deep\n")
-	s.put(site+"/late/deep.so", module())
-	state := s.begin("/venv/bin/run", loader.Environment{})
-	state.OpenAll(nil, nil)
-	const want = site + "/a/_c.cpython-312-x86_64-linux-gnu.so " + site + "/a/lib/libx.so /py/lib/python3.12/lib-dynload/_ctypes.cpython-312-x86_64-linux-gnu.so /opt/libq.so " +
-		site + "/b.abi3.so /more/c/d.so /venv/bin/near.so " + site + "/late/deep.so /ffi/libw.so"
-	if got := state.in(); got != want || state.Start.File != "/venv/bin/python" || len(state.Failed) > 0 {
-		t.Errorf("%s: %s\nwant %s, failed: %+v", state.Start.File, got, want, state.Failed)
-	}
-	sure := map[string]bool{}
-	for _, w := range state.Start.Opens {
-		sure[path.Base(w.Name)] = w.Sure
-	}
-	if !sure["_c.cpython-312-x86_64-linux-gnu.so"] || sure["near.so"] || sure["libw.so"] || sure["deep.so"] || len(sure) != 7 {
-		t.Error(sure)
-	}
-	if !state.Opened[2].Global || state.Opened[0].Feature != site+"/a/__init__.py" {
-		t.Errorf("%+v", state.Opened)
 	}
 }
 
@@ -363,80 +244,5 @@ func TestNamesThatAreFollowed(t *testing.T) {
 		if one, all := s.Likely(false)(o, l), s.Likely(true)(o, l); one != c.one || all != c.all {
 			t.Errorf("%+v: %v, %v", c, one, all)
 		}
-	}
-}
-
-// Of the names of an interpreter that says most which says the version: by "python" alone, modules for another one would count.
-func TestPlaceHasTheInterpreterWithAVersion(t *testing.T) {
-	s := newStage(t)
-	for _, name := range []string{"python", "python3", "python3.12"} {
-		s.put("/env/bin/"+name, prog())
-	}
-	for _, version := range []string{"311", "312"} {
-		s.put("/env/lib/python3."+version[1:]+"/site-packages/m.cpython-"+version+"-x86_64-linux-gnu.so", lib("PyInit_m"))
-	}
-	l, err := loader.New(loader.Options{Root: s.dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := PlaceOf(t.Context(), l, "/env")
-	if err != nil || p.Python == nil || p.Python.Version != "python3.12" || len(p.Python.Sites) != 1 {
-		t.Errorf("%v: %+v", err, p.Python)
-	}
-}
-
-// A library in a package is opened behind what the package imports, which it may need; what only it brings is a part. A program
-// among the modules is one too.
-func TestPlace(t *testing.T) {
-	s := newStage(t)
-	const site = "/venv/lib/python3.12/site-packages"
-	s.put("/py/bin/python3.12", prog())
-	s.put("/venv/pyvenv.cfg", "home = /py/bin\n")
-	os.MkdirAll(s.dir+"/venv/bin", 0o755)
-	os.Symlink("/py/bin/python3.12", s.dir+"/venv/bin/python3.12")
-	s.put("/venv/bin/tool", prog())
-	s.put(site+"/base/__init__.py", "from base._c import *\n")
-	s.put(site+"/base/_c.so", lib("").Needs("libx.so").With(elf.DT_RUNPATH, "$ORIGIN/lib"))
-	s.put(site+"/base/lib/libx.so", lib("libx.so"))
-	s.put(site+"/base/bin/ptxas", prog())
-	s.put(site+"/vision/__init__.py", "import base\ntry:\n    import absent\nexcept ImportError: pass\n")
-	s.put(site+"/vision/lib/ops.so", lib("").Needs("libx.so", "libcuda.so.1"))
-	s.put(site+"/loose/lib/libplain.so", lib("").Needs("libcuda.so.1"))
-	l, err := loader.New(loader.Options{Root: s.dir, Opened: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := PlaceOf(t.Context(), l, "/venv")
-	if err != nil {
-		t.Fatal(err)
-	}
-	names := func(all []Start) (out []string) {
-		for _, t := range all {
-			out = append(out, fmt.Sprint(t.Name(), " ", t.Part))
-		}
-		return out
-	}
-	if got := names(p.Starts); !slices.Equal(got, []string{"/venv/bin/tool false", site + "/base/bin/ptxas true"}) {
-		t.Errorf("%q", got)
-	}
-	if got := names(p.Others); !slices.Equal(got, []string{site + "/loose/lib/libplain.so false", site + "/vision/lib/ops.so false"}) {
-		t.Fatalf("%q", got)
-	}
-	state, err := p.Others[1].Begin(l)
-	if err != nil {
-		t.Fatal(err)
-	}
-	state.OpenAll(nil, nil)
-	if got := state.in(); got != site+"/base/_c.so "+site+"/base/lib/libx.so" || len(state.Failed) != 1 || state.Failed[0].Why != "libcuda.so.1, which "+site+"/vision/lib/ops.so needs, is not found" {
-		t.Errorf("%s, failed: %+v", got, state.Failed)
-	}
-	parts := state.Parts()
-	for _, o := range state.WithFailed() {
-		if want := o.Path == site+"/vision/lib/ops.so" || o.Name == "libcuda.so.1"; parts[o] != want {
-			t.Errorf("%s: a part: %v", o.Name, parts[o])
-		}
-	}
-	if lone, _ := p.Others[0].Begin(l); len(lone.Start.Opens) != 1 {
-		t.Errorf("%+v", lone.Start.Opens)
 	}
 }

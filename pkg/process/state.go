@@ -3,7 +3,6 @@ package process
 import (
 	"path"
 	"slices"
-	"strings"
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/files"
@@ -120,13 +119,9 @@ func (s *State) script() {
 		by := s.Main
 		if !w.Module {
 			if ctypes == s.Main { // it is the caller of dlopen, by its own run path
-				for _, std := range PythonOf(s.Loader(), s.Start).Std {
-					for name := range s.Loader().Files().Names(std) {
-						if strings.HasPrefix(name, "_ctypes.") {
-							if p := s.Open(std+"/"+name, s.Main, loader.DlopenScript, ""); p.Why == "" {
-								ctypes = p.To
-							}
-						}
+				for _, file := range s.Start.CTypes {
+					if p := s.Open(file, s.Main, loader.DlopenScript, ""); p.Why == "" {
+						ctypes = p.To
 					}
 				}
 			}

@@ -22,13 +22,14 @@ import (
 	"cuda-runpath/pkg/cli/walk"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/explain/places"
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/loader"
-	"cuda-runpath/pkg/process"
 	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/scripts/wrapper"
+	"cuda-runpath/pkg/starts"
 	"cuda-runpath/pkg/tree"
 )
 
@@ -103,7 +104,7 @@ runpath explain --dot app/bin/app | dot -Tsvg > app.svg`,
 				}
 			}
 			// What GPU code is for is a part of a sum.
-			if search.Opened = !c.Bool("no-dlopen"); gpus != nil || slices.ContainsFunc(s.Paths, process.MayBePlace) {
+			if search.Opened = !c.Bool("no-dlopen"); gpus != nil || slices.ContainsFunc(s.Paths, starts.MayBePlace) {
 				search.Look = explain.Look
 			}
 			l, err := loader.New(search)
@@ -152,6 +153,8 @@ type explained struct {
 type answer struct {
 	walk.Report
 	*explain.File
+	// Sum sums up what a directory holds, or an interpreter of Python may import.
+	Sum     *places.Sum   `json:"sum,omitempty"`
 	its     *explain.Case // only for a graph
 	text    bytes.Buffer
 	missing int
@@ -214,13 +217,13 @@ func (o *explainOptions) explain(s *walk.Session, arg string) *answer {
 	if o.sum(s, a, arg) {
 		return a
 	}
-	its, err := o.Begin(o.Loader.Path(arg), false)
+	state, err := starts.Begin(o.Loader, o.Loader.Path(arg), false)
 	if err != nil {
 		a.Fail(err)
 		a.Line = err.Error() + hint(o.Loader, arg, err)
 		return a
 	}
-	load := its.Load
+	its, load := o.Case(state), state.Load
 	its.Provider = explain.Among(o.Loader, s.Paths)
 	var only *loader.Object
 	var found []explain.Conclusion
@@ -249,7 +252,6 @@ func (o *explainOptions) explain(s *walk.Session, arg string) *answer {
 	switch {
 	case s.JSON:
 		f := explain.Describe(its)
-		f.Sum = a.Sum
 		a.File = f
 		f.Unused, f.Undefined, f.Versions, f.Findings = symbols.Unused, symbols.Undefined, symbols.Versions, found
 		if o.GPUs != nil {
@@ -287,7 +289,7 @@ func hint(l *loader.Loader, arg string, err error) string {
 	if program == "" {
 		return ""
 	}
-	if start := process.Behind(l, l.Path(arg), false); len(start.Via) > 0 {
+	if start := starts.Behind(l, l.Path(arg), false); len(start.Via) > 0 {
 		program, byEnv = start.File, ""
 	}
 	see := ": see " + remedy.Quote("runpath", "explain", program)

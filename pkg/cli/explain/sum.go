@@ -9,7 +9,8 @@ import (
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/cli/walk"
 	"cuda-runpath/pkg/explain"
-	"cuda-runpath/pkg/process"
+	"cuda-runpath/pkg/explain/places"
+	"cuda-runpath/pkg/starts"
 )
 
 // sum sums up a directory, or what an interpreter of Python may import, behind what is said of that itself; done says
@@ -20,7 +21,7 @@ func (o *explainOptions) sum(s *walk.Session, a *answer, arg string) (done bool)
 	}
 	file := o.Loader.Path(arg)
 	dir := o.Loader.Files().IsDir(o.Loader.Absolute(file))
-	place, err := process.PlaceOf(s.Context, o.Loader, file)
+	place, err := starts.PlaceOf(s.Context, o.Loader, file)
 	if err != nil {
 		a.Fail(err)
 		return true
@@ -28,7 +29,7 @@ func (o *explainOptions) sum(s *walk.Session, a *answer, arg string) (done bool)
 	if place == nil || !dir && len(place.Starts)+len(place.Others) == 0 {
 		return false
 	}
-	sum := o.Sum(s.Jobs, place, nil)
+	sum := places.Summarize(o.System, s.Jobs, place, nil)
 	a.Sum, a.bad = sum, a.bad || sum.Bad()
 	if !s.JSON {
 		writeSum(&a.text, arg, sum, s.Ink)
@@ -37,7 +38,7 @@ func (o *explainOptions) sum(s *walk.Session, a *answer, arg string) (done bool)
 }
 
 // writeSum prints what is said of a place.
-func writeSum(w *bytes.Buffer, name string, sum *explain.Sum, ink command.Ink) {
+func writeSum(w *bytes.Buffer, name string, sum *places.Sum, ink command.Ink) {
 	by := ""
 	if sum.Interpreter != "" {
 		by = ", with " + sum.Interpreter

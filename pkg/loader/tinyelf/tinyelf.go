@@ -6,6 +6,8 @@ package tinyelf
 import (
 	"debug/elf"
 	"encoding/binary"
+	"os"
+	"path/filepath"
 	"slices"
 )
 
@@ -318,4 +320,28 @@ func (o Object) Bytes() []byte {
 	section(1, elf.SHT_PROGBITS, elf.SHF_ALLOC, dataAt, len(o.Data))
 	section(9, elf.SHT_STRTAB, 0, end, len(names))
 	return b
+}
+
+// Put writes an object, or a text, into a file that may be executed, below directories that it makes.
+func Put(t interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}, at string, content any) {
+	t.Helper()
+	var b []byte
+	switch c := content.(type) {
+	case Object:
+		b = c.Bytes()
+	case string:
+		b = []byte(c)
+	default:
+		t.Fatalf("%T", content)
+	}
+	err := os.MkdirAll(filepath.Dir(at), 0o755)
+	if err == nil {
+		err = os.WriteFile(at, b, 0o755)
+	}
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
 }

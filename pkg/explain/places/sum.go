@@ -1,4 +1,6 @@
-package explain
+// Package places sums up what is concluded of all that a place holds: a directory, an environment of Python's. Callers
+// find the place with [starts.PlaceOf], and have one system for it, and for what else they ask.
+package places
 
 import (
 	"cmp"
@@ -8,9 +10,10 @@ import (
 	"strings"
 
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/files"
-	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/process"
+	"cuda-runpath/pkg/starts"
 	"cuda-runpath/pkg/tree"
 )
 
@@ -31,7 +34,7 @@ type Sum struct {
 
 // Shared is a conclusion on several starts.
 type Shared struct {
-	Conclusion
+	explain.Conclusion
 	Of []string `json:"of"`
 	// Part: it is about what nothing opens for sure that is in the place: who never asks for it never meets it.
 	Part bool `json:"part,omitempty"`
@@ -39,7 +42,7 @@ type Shared struct {
 
 // SharedCopy is a verdict on a library of the driver, as several starts have it.
 type SharedCopy struct {
-	Verdict
+	explain.Verdict
 	Of   []string `json:"of"`
 	Part bool     `json:"part,omitempty"`
 }
@@ -57,11 +60,11 @@ type BuiltFor struct {
 	For  []string `json:"for"`
 }
 
-// Each concludes of the starts of a place, jobs at a time, and shows them one after the other. Of its other libraries
+// each concludes of the starts of a place, jobs at a time, and shows them one after the other. Of its other libraries
 // it passes over those that a process had before.
-func (y *System) Each(jobs int, p *process.Place, visit func(*Case)) {
+func each(y *explain.System, jobs int, p *starts.Place, visit func(*explain.Case)) {
 	held := map[*files.File]bool{}
-	look := func(start process.Start) *Case {
+	look := func(start process.Start) *explain.Case {
 		state, err := start.Begin(y.Loader)
 		if err != nil || state.Static {
 			return nil
@@ -70,7 +73,7 @@ func (y *System) Each(jobs int, p *process.Place, visit func(*Case)) {
 		c.OfTheLoad()
 		return c
 	}
-	tell := func(c *Case) {
+	tell := func(c *explain.Case) {
 		if c == nil {
 			return
 		}
@@ -79,7 +82,7 @@ func (y *System) Each(jobs int, p *process.Place, visit func(*Case)) {
 		}
 		visit(c)
 	}
-	tree.InOrder(jobs, len(p.Starts), func(i int) *Case { return look(p.Starts[i]) }, tell)
+	tree.InOrder(jobs, len(p.Starts), func(i int) *explain.Case { return look(p.Starts[i]) }, tell)
 	for _, start := range p.Others {
 		if !held[y.Loader.Files().Open(y.Loader.Absolute(start.Name()))] {
 			tell(look(start))
@@ -87,42 +90,17 @@ func (y *System) Each(jobs int, p *process.Place, visit func(*Case)) {
 	}
 }
 
-// OfTheLoad returns those of the conclusions that are about what is loaded, notes left out, once. Those on libraries
-// that are opened by name alone, as [Verdict.Optional] says, are left out too.
-func (c *Case) OfTheLoad() []Conclusion {
-	if c.ofLoad == nil {
-		c.ofLoad = c.Tried(slices.DeleteFunc(append([]Conclusion{}, c.All()...), func(f Conclusion) bool {
-			if f.Verdict != nil {
-				return f.Verdict.Optional()
-			}
-			return f.Severity == Note || !slices.Contains(ofTheLoad, f.ID)
-		}))
-	}
-	return c.ofLoad
-}
-
-// Optional reports whether a library is opened by its name alone and is not here, and is none that CUDA, or NVML, is
-// used by: who opens those of graphics and the like, as profilers do, goes on without; so does who tries a place of
-// NVML in the system, or a name that only those have who build programs, as libcuda.so.
-func (v *Verdict) Optional() bool {
-	row, _ := driver.Lookup(path.Base(v.Soname))
-	if v.Object.Found() || v.Object.Cause != loader.DlopenString && v.Object.Cause != loader.DlopenNote {
-		return false
-	}
-	return row.Class != driver.CUDA && row.Class != driver.Compiler && (row.Class != driver.NVML ||
-		strings.Contains(v.Soname, "/")) || row.Soname != "" && path.Base(v.Soname) != row.Soname
-}
-
-// Sum sums up what is concluded of the starts of a place, jobs at a time, and shows each to visit, which may be nil.
-func (y *System) Sum(jobs int, p *process.Place, visit func(*Case)) *Sum {
+// Summarize sums up what is concluded of the starts of a place, jobs at a time, and shows each to visit, which may be
+// nil.
+func Summarize(y *explain.System, jobs int, p *starts.Place, visit func(*explain.Case)) *Sum {
 	s := &Sum{Asking: []string{}, Findings: []Shared{}, Driver: []SharedCopy{}, Optional: []string{},
 		Toolkit: []ToolkitPart{}, GPUCode: []BuiltFor{}}
 	versions := map[string]string{}
 	if p.Python != nil {
-		s.Interpreter, versions = p.Python.File, y.wheels(p.Python.Sites)
+		s.Interpreter, versions = p.Python.File, wheels(y.Loader.Files(), p.Python.Sites)
 	}
 	seen := map[*files.File]bool{}
-	y.Each(jobs, p, func(c *Case) {
+	each(y, jobs, p, func(c *explain.Case) {
 		s.Starts++
 		if visit != nil {
 			visit(c)
@@ -136,8 +114,8 @@ func (y *System) Sum(jobs int, p *process.Place, visit func(*Case)) *Sum {
 				continue
 			}
 			part := parts[f.Object] || parts[f.By]
-			if part && f.Severity == Error {
-				f.Severity = Warning
+			if part && f.Severity == explain.Error {
+				f.Severity = explain.Warning
 			}
 			i := slices.IndexFunc(s.Findings, func(g Shared) bool { return g.ID == f.ID && g.Message == f.Message })
 			if i < 0 {
@@ -174,8 +152,8 @@ func (y *System) Sum(jobs int, p *process.Place, visit func(*Case)) *Sum {
 				s.Toolkit = append(s.Toolkit, ToolkitPart{soname,
 					cmp.Or(versions[y.Loader.Inside(o.File.Path)], versionIn(path.Base(o.File.Path))), o.Path})
 			}
-			if code := SeenOf(o.File).Code; code != nil && len(madeFor(code)) > 0 {
-				s.GPUCode = append(s.GPUCode, BuiltFor{o.Path, madeFor(code)})
+			if code := explain.SeenOf(o.File).Code; code != nil && len(explain.MadeFor(code)) > 0 {
+				s.GPUCode = append(s.GPUCode, BuiltFor{o.Path, explain.MadeFor(code)})
 			}
 		}
 	})
@@ -218,8 +196,8 @@ func versionIn(name string) string {
 
 // wheels returns the versions of NVIDIA's wheels by the libraries that they brought, as their lists say; where there is
 // none, by their names: nvidia-cuda-runtime-cu12 is in nvidia/cuda_runtime.
-func (y *System) wheels(sites []string) map[string]string {
-	fs, all := y.Loader.Files(), map[string]string{}
+func wheels(fs *files.Files, sites []string) map[string]string {
+	all := map[string]string{}
 	for _, site := range sites {
 		for _, name := range slices.Sorted(maps.Keys(fs.Names(site))) {
 			project, info := strings.CutSuffix(name, ".dist-info")

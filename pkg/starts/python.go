@@ -1,4 +1,4 @@
-package process
+package starts
 
 import (
 	"path"
@@ -8,25 +8,17 @@ import (
 	"sync"
 
 	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/process"
 	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/scripts/syntax"
 )
 
-// Wanted is what a script has its interpreter open.
-type Wanted struct {
-	Name   string // of a module its path; of a library what ctypes is given
-	Module bool
-	By     string // the script, or module, that says so
-	Sure   bool   // it is opened whenever the script is run, as far as its text shows
-	Global bool   // what comes later finds its symbols
-}
-
 // Python is an installation of Python: an interpreter, and where it imports from.
 type Python struct {
-	Start            // of the interpreter
-	Version string   // as in "python3.12"; "" where the interpreter's name does not tell
-	Std     []string // the directories of its own modules
-	Sites   []string // of what was installed
+	process.Start          // of the interpreter
+	Version       string   // as in "python3.12"; "" where the interpreter's name does not tell
+	Std           []string // the directories of its own modules
+	Sites         []string // of what was installed
 }
 
 var pythonName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:python|pypy)[0-9.]*t?$`) })
@@ -40,7 +32,7 @@ const (
 // PythonOf returns the installation that a start's program is the interpreter of, nil for any other program: by site.py
 // and getpath.py, from the directory of the name it is started by, and a pyvenv.cfg beside or above that. nixpkgs'
 // environments wrap it.
-func PythonOf(l *loader.Loader, t Start) *Python {
+func PythonOf(l *loader.Loader, t process.Start) *Python {
 	if !pythonName().MatchString(path.Base(t.File)) {
 		return nil
 	}
@@ -171,7 +163,7 @@ func (p *Python) Module(file string) (name string, ok bool) {
 
 // script returns what a script has the interpreter open: modules by importing them, and those that modules import
 // whenever they are imported themselves; libraries by ctypes and cffi.
-func (p *Python) script(l *loader.Loader, file string) []Wanted {
+func (p *Python) script(l *loader.Loader, file string) []process.Wanted {
 	text := source(l, l.Absolute(file))
 	at := l.Absolute(file)
 	if host, _, err := l.Files().Resolve(at); err == nil { // as Python does with the script's own name
@@ -183,13 +175,29 @@ func (p *Python) script(l *loader.Loader, file string) []Wanted {
 	return m.found
 }
 
+// ctypes returns the files of the module that opens libraries, where some are among what is opened: it calls dlopen, by
+// its own run path.
+func (p *Python) ctypes(l *loader.Loader, opens []process.Wanted) (files []string) {
+	if !slices.ContainsFunc(opens, func(w process.Wanted) bool { return !w.Module }) {
+		return nil
+	}
+	for _, std := range p.Std {
+		for _, name := range sorted(l.Files().Names(std)) {
+			if strings.HasPrefix(name, "_ctypes.") {
+				files = append(files, std+"/"+name)
+			}
+		}
+	}
+	return files
+}
+
 // importer follows what is imported. What it has read of a module it keeps.
 type importer struct {
 	l      *loader.Loader
 	python *Python
 	dirs   []string // in which modules are looked for, the first one first
 	seen   map[string]bool
-	found  []Wanted
+	found  []process.Wanted
 	texts  map[string][]syntax.Open // of modules, by their files
 	places map[string]located
 }
@@ -207,7 +215,7 @@ func (p *Python) importer(l *loader.Loader) *importer {
 }
 
 // imports returns what a program has the interpreter open that imports a module, by its name.
-func (m *importer) imports(name, by string) []Wanted {
+func (m *importer) imports(name, by string) []process.Wanted {
 	m.seen, m.found = map[string]bool{}, nil
 	if name != "" {
 		m.load(name, by, true)
@@ -252,7 +260,7 @@ func (m *importer) follow(text []syntax.Open, file, pkg string, sureOnly, sure b
 		}
 		o.Sure = o.Sure && sure
 		if o.Library != "" {
-			m.found = append(m.found, Wanted{Name: o.Library, By: file, Sure: o.Sure, Global: o.Global})
+			m.found = append(m.found, process.Wanted{Name: o.Library, By: file, Sure: o.Sure, Global: o.Global})
 			continue
 		}
 		name, base := strings.TrimLeft(o.Module, "."), pkg
@@ -297,7 +305,7 @@ func (m *importer) load(name, by string, sure bool) bool {
 		}
 		m.seen[file] = true
 		if strings.HasSuffix(file, ".so") {
-			m.found = append(m.found, Wanted{Name: file, Module: true, By: by, Sure: sure})
+			m.found = append(m.found, process.Wanted{Name: file, Module: true, By: by, Sure: sure})
 			continue
 		}
 		pkg := done

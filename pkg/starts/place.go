@@ -1,4 +1,4 @@
-package process
+package starts
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/process"
 	"cuda-runpath/pkg/tree"
 )
 
@@ -22,10 +23,10 @@ type Place struct {
 	Python *Python
 	// Starts are programs, with the wrappers before them, and what a program of Python's imports by itself, packages and
 	// modules, each with all modules that are in it: these are opened behind it, and not for sure.
-	Starts []Start
+	Starts []process.Start
 	// Others are libraries that ask for the driver, which count where no start has them in its process. In an environment
 	// of Python's they are opened behind the package that they lie in.
-	Others []Start
+	Others []process.Start
 }
 
 // kind is what a file of a place is.
@@ -70,7 +71,7 @@ func PlaceOf(ctx context.Context, l *loader.Loader, file string) (*Place, error)
 		}
 	}
 	type found struct {
-		Start
+		process.Start
 		kind kind
 	}
 	visit := func(f *tree.File) (found, bool) {
@@ -84,7 +85,7 @@ func PlaceOf(ctx context.Context, l *loader.Loader, file string) (*Place, error)
 		}
 		l.Take(at, f.FD())
 		is := l.Files().Open(l.Absolute(at))
-		t := found{Start{File: at, Environment: l.Environment()}, other}
+		t := found{process.Start{File: at, Environment: l.Environment()}, other}
 		switch {
 		case is.ELF == nil || is.ELF.SkipReason() != "":
 			return t, false
@@ -97,7 +98,7 @@ func PlaceOf(ctx context.Context, l *loader.Loader, file string) (*Place, error)
 		}
 		return t, true
 	}
-	var all [kinds][]Start
+	var all [kinds][]process.Start
 	seen := map[string]bool{} // a directory may be named twice
 	err := tree.Walk(ctx, hosts(l, walks), tree.Options{FollowArguments: true}, visit, func(t found) {
 		if at := l.Absolute(t.Name()); !seen[at] {
@@ -106,7 +107,7 @@ func PlaceOf(ctx context.Context, l *loader.Loader, file string) (*Place, error)
 	})
 	p.Starts = all[wrapped]
 	for _, t := range all[program] {
-		if !slices.ContainsFunc(all[wrapped], func(w Start) bool {
+		if !slices.ContainsFunc(all[wrapped], func(w process.Start) bool {
 			return l.Files().Open(l.Absolute(w.File)) == l.Files().Open(
 				l.Absolute(t.File))
 		}) {
@@ -124,10 +125,10 @@ func PlaceOf(ctx context.Context, l *loader.Loader, file string) (*Place, error)
 
 // imported makes starts of modules, and of libraries, as a program of Python's comes to them: behind what it imports
 // before.
-func (p *Place) imported(l *loader.Loader, modules, libraries []Start) {
+func (p *Place) imported(l *loader.Loader, modules, libraries []process.Start) {
 	m := p.Python.importer(l)
-	known := map[string]*Start{}
-	behind := func(t Start, imports bool) *Start {
+	known := map[string]*process.Start{}
+	behind := func(t process.Start, imports bool) *process.Start {
 		at := l.Absolute(t.File)
 		root, name := m.root(at)
 		if name == "" || root == at && !imports {
@@ -137,18 +138,19 @@ func (p *Place) imported(l *loader.Loader, modules, libraries []Start) {
 			first := p.Python.Start
 			first.As = root
 			first.Opens = m.imports(name, "import")
+			first.CTypes = p.Python.ctypes(l, first.Opens)
 			known[root] = &first
 		}
 		return known[root]
 	}
-	var order []*Start
+	var order []*process.Start
 	for _, t := range modules {
 		s := behind(t, true)
 		if !slices.Contains(order, s) {
 			order = append(order, s)
 		}
-		if at := l.Absolute(t.File); !slices.ContainsFunc(s.Opens, func(w Wanted) bool { return w.Name == at }) {
-			s.Opens = append(s.Opens, Wanted{Name: at, Module: true, By: "import"})
+		if at := l.Absolute(t.File); !slices.ContainsFunc(s.Opens, func(w process.Wanted) bool { return w.Name == at }) {
+			s.Opens = append(s.Opens, process.Wanted{Name: at, Module: true, By: "import"})
 		}
 	}
 	for _, s := range order {
@@ -157,8 +159,8 @@ func (p *Place) imported(l *loader.Loader, modules, libraries []Start) {
 	for i, t := range libraries {
 		s := *behind(t, false)
 		s.As = l.Absolute(t.File)
-		s.Opens = append(slices.DeleteFunc(slices.Clone(s.Opens), func(w Wanted) bool { return !w.Sure }),
-			Wanted{Name: s.As, Module: true, By: "import"})
+		s.Opens = append(slices.DeleteFunc(slices.Clone(s.Opens), func(w process.Wanted) bool { return !w.Sure }),
+			process.Wanted{Name: s.As, Module: true, By: "import"})
 		p.Others[i] = s
 	}
 }
@@ -215,19 +217,6 @@ func pythonIn(l *loader.Loader, dir string) (p *Python, own bool) {
 		}
 	}
 	return nil, false
-}
-
-// Name is what a start is known by: the package that is imported, the script, the wrapper, or the program.
-func (t *Start) Name() string {
-	switch {
-	case t.As != "":
-		return t.As
-	case t.Script != "":
-		return t.Script
-	case len(t.Via) > 0:
-		return t.Via[0]
-	}
-	return t.File
 }
 
 // asks reports whether a file names one of the libraries of the driver, or of the toolkit, which opens these.

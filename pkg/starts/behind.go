@@ -1,0 +1,151 @@
+package starts
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"path"
+	"slices"
+
+	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/process"
+	"cuda-runpath/pkg/regular"
+	"cuda-runpath/pkg/scripts/wrapper"
+)
+
+// variables are those of an environment, by their names.
+func variables(e *loader.Environment) map[string]*string {
+	return map[string]*string{"LD_LIBRARY_PATH": &e.LibraryPath, "LD_PRELOAD": &e.Preload, "LD_AUDIT": &e.Audit,
+		"LD_BIND_NOW": &e.BindNow,
+		"NIX_LD":      &e.NixLD, "NIX_LD_LIBRARY_PATH": &e.NixLDLibraryPath}
+}
+
+// mostWrappers bounds wrappers of wrappers.
+const mostWrappers = 10
+
+// Behind returns the start of a file in the loader's environment: of the program that a wrapper starts in its own
+// place, and of Python that is started with a script; with interpreters also of the one that any script's first line
+// names, which this machine's PATH may say.
+func Behind(l *loader.Loader, file string, interpreters bool) process.Start {
+	t := process.Start{File: file, Environment: l.Environment(), Set: map[string]string{}, Sure: true}
+	vars := variables(&t.Environment)
+	find := func(name string) string {
+		if l.Host("") != "" {
+			return ""
+		}
+		at, _ := exec.LookPath(name)
+		return at
+	}
+	for range mostWrappers {
+		at := wrapper.Surroundings{File: l.Absolute(t.File), Find: find,
+			Variable: func(name string) string {
+				if v := vars[name]; v != nil {
+					return *v
+				}
+				return ""
+			},
+			Real: func(file string) string {
+				host, _, err := l.Files().Resolve(file)
+				if err != nil {
+					return ""
+				}
+				return l.Inside(host)
+			},
+			IsDir: func(file string) (dir, there bool) {
+				_, _, err := l.Files().Resolve(l.Absolute(file))
+				return err == nil && l.Files().IsDir(l.Absolute(file)), err == nil
+			}}
+		w, python := readWrapper(l, at, interpreters)
+		if w.Program == "" {
+			break
+		}
+		if python && t.Script == "" {
+			t.Script = t.File
+		}
+		for name, value := range w.Set {
+			if v := vars[name]; v != nil {
+				*v, t.Set[name] = value, value
+			}
+		}
+		for _, name := range w.Unsure {
+			if vars[name] != nil && !slices.Contains(t.Unsure, name) {
+				t.Unsure = append(t.Unsure, name)
+			}
+		}
+		t.File, t.Via = w.Program, append(t.Via, t.File)
+		t.Sure = t.Sure && w.Sure
+		if w.Loader != "" {
+			t.Interpreter = w.Loader
+		}
+	}
+	if python := PythonOf(l, t); t.Script != "" && python != nil {
+		t.Opens = python.script(l, t.Script)
+		t.CTypes = python.ctypes(l, t.Opens)
+	}
+	return t
+}
+
+// Begin begins the start of a file, as Behind returns it. Errors are [process.Start.Begin]'s, and say which program a
+// wrapper starts that cannot be read.
+func Begin(l *loader.Loader, file string, interpreters bool) (*process.State, error) {
+	start := Behind(l, file, interpreters)
+	state, err := start.Begin(l)
+	if len(start.Via) > 0 && errors.As(err, new(loader.Unreadable)) {
+		err = fmt.Errorf("it starts %s, which %w", start.File, err)
+	}
+	return state, err
+}
+
+// maxScript bounds the scripts that may be wrappers, in bytes.
+const maxScript = 64 << 10
+
+// head returns the beginning of a file; nil where it cannot be read.
+func head(file string) []byte {
+	f, _, err := regular.Open(file)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	text, _ := io.ReadAll(io.LimitReader(f, maxScript))
+	return text
+}
+
+// readWrapper reads a file as a wrapper, or as a script of Python's.
+func readWrapper(l *loader.Loader, at wrapper.Surroundings, interpreters bool) (w wrapper.Wrapper, python bool) {
+	f := l.Files().Open(at.File)
+	if f.ELF == nil {
+		if f.Path == "" || !f.IsText() {
+			return w, false
+		}
+		text := head(f.Path)
+		if !bytes.HasPrefix(text, []byte("#!")) {
+			return w, false
+		}
+		if f.Size <= maxScript {
+			w = wrapper.Wrapped(text, at)
+		}
+		program, byEnv := wrapper.Interpreter(text[:min(len(text), 256)])
+		python = pythonName().MatchString(path.Base(cmp.Or(byEnv, program)))
+		if w.Program != "" || !interpreters && !python {
+			return w, false
+		}
+		if w.Program = program; byEnv != "" {
+			w.Program = at.Find(byEnv)
+		}
+		return w, python
+	}
+	if !f.Executes || f.Size > wrapper.MaxCompiled {
+		return w, false
+	}
+	f.Image(func(im *elfimage.Image) {
+		data := make([]byte, f.Size)
+		if n, _ := im.ReadAt(data, 0); n > 0 {
+			w = wrapper.Compiled(data[:n], at)
+		}
+	})
+	return w, false
+}
