@@ -34,6 +34,7 @@ var layers = [][]string{
 	{"explain", "starts"},
 	{"explain/places"},
 	{"edit"},
+	{"edit/runpaths"},
 	{"edit/parts"},
 	{"fixup"},
 	{"check", "host"},
@@ -103,10 +104,10 @@ func TestImports(t *testing.T) {
 // linked are the packages that a tool is made of; of autoPatchelf those beside what the editors are made of. Who reads a tool reads these.
 // cmd/runpath is everything, and hostDriver has no command of the others.
 var linked = []struct{ tools, packages string }{
-	{"stubReplace autoAddDriverRunpath addCudaCompatRunpath", "cli/editing cli/edits cli/walk cli/flags cli/command cli/urfave " +
+	{"stubReplace autoAddDriverRunpath addCudaCompatRunpath", "cli/editing cli/sweep edit/runpaths cli/edits cli/walk cli/flags cli/command cli/urfave " +
 		"edit normal loader ldcache files realpath elfedit elfimage tree regular driver runpath resolution store remedy"},
 	{"autoPatchelf", "cli/autopatchelf fixup nixpkgs plainfile"},
-	{"noRunpathAmbiguity", "cli/ambiguity cli/findings cli/loading cli/walk cli/flags cli/command cli/urfave " +
+	{"noRunpathAmbiguity", "cli/ambiguity cli/findings cli/loading cli/sweep cli/walk cli/flags cli/command cli/urfave " +
 		"check explain explain/places starts forwardcompat process scripts/syntax scripts/wrapper references gpucode nixpkgs host host/ldconf host/nixconf host/opened " +
 		"loader ldcache files sysroot realpath elfimage tree plainfile regular driver runpath resolution store remedy"},
 }
@@ -120,7 +121,7 @@ func TestWhatToolsLink(t *testing.T) {
 	for i, l := range linked {
 		may := strings.Fields(l.packages)
 		if l.tools == "autoPatchelf" { // which does what those do, in the same edit
-			may = append(may, strings.Fields(strings.TrimPrefix(linked[i-1].packages, "cli/editing "))...)
+			may = append(may, strings.Fields(strings.TrimPrefix(linked[i-1].packages, "cli/editing cli/sweep edit/runpaths "))...)
 		}
 		slices.Sort(may)
 		for _, name := range strings.Fields(l.tools) {
@@ -214,7 +215,7 @@ var byName = map[string]string{
 var writers = map[string]string{
 	"pkg/plainfile/write.go os.OpenFile":         "a link that leads to no file: only the kernel knows whether it may be followed",
 	"pkg/cli/patchelf/output.go os.OpenFile":     "patchelf's --output: an ELF file, written by descriptor, where a shell's > would",
-	"pkg/normal/offer.go os.MkdirAll":            "the directory of --offer, by the name that was given, which is then opened once",
+	"pkg/edit/runpaths/offer.go os.MkdirAll":     "the directory of --offer, by the name that was given, which is then opened once",
 	"pkg/cli/hook/moments.go os.MkdirAll":        "the stubs of a build, in the directory that is the build's own",
 	"pkg/cli/hook/moments.go os.Symlink":         "the same",
 	"pkg/host/opened/opened.go os.Mkdir":         "makes what is not there, and changes nothing that is",

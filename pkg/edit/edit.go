@@ -1,5 +1,5 @@
 // Package edit takes a file through an edit: image, change, plan, write, result. All tools
-// that edit go this way; they differ in what decides on the change: [RunPaths], package edit/parts, or
+// that edit go this way; they differ in what decides on the change: packages edit/runpaths and edit/parts, or
 // a caller's own [Decide].
 package edit
 

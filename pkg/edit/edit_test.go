@@ -16,6 +16,7 @@ import (
 
 	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/edit/parts"
+	"cuda-runpath/pkg/edit/runpaths"
 	"cuda-runpath/pkg/elfedit"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/loader/tinyelf"
@@ -139,7 +140,7 @@ func TestFileOfAWalk(t *testing.T) {
 	if err := errors.Join(os.Link("a.so", "b.so"), os.Chmod("c.so", 0o444)); err != nil {
 		t.Fatal(err)
 	}
-	p := edit.RunPaths{Options: edit.Options{Copy: true}, Normal: normal.New(normal.Settings{}), Rewrite: func(runpath.List) runpath.List { return runpath.List{"/new"} }}
+	p := runpaths.Edit{Options: edit.Options{Copy: true}, Normal: normal.New(normal.Settings{}), Rewrite: func(runpath.List) runpath.List { return runpath.List{"/new"} }}
 	got := each(t, p.File, ".")
 	if r := got["./a.so"]; r == nil || r.Action != edit.Edited || r.LeftLinks != 0 {
 		t.Errorf("%+v", r)
@@ -153,7 +154,7 @@ func TestFileOfAWalk(t *testing.T) {
 		t.Errorf("the names of one file in the walk are torn apart: %v, %v", err, err2)
 	}
 	// What a failed write left is what is reported, and nothing that was planned.
-	p = edit.RunPaths{Normal: normal.New(normal.Settings{}), Rewrite: func(runpath.List) runpath.List {
+	p = runpaths.Edit{Normal: normal.New(normal.Settings{}), Rewrite: func(runpath.List) runpath.List {
 		if err := os.WriteFile("a.so", library(tinyelf.Entry{Tag: elf.DT_RUNPATH, Str: "/by/another"}).Bytes(), 0o644); err != nil {
 			t.Error(err)
 		}
@@ -177,28 +178,28 @@ func TestRunPaths(t *testing.T) {
 	entry := func(tag elf.DynTag, list string) tinyelf.Entry { return tinyelf.Entry{Tag: tag, Str: list} }
 	for name, c := range map[string]struct {
 		object   tinyelf.Object
-		ask      edit.RunPaths
+		ask      runpaths.Edit
 		settings normal.Settings
 		want     edit.Action
 		after    edit.State
 		lost     string
 	}{
-		"set":                          {library(entry(elf.DT_RUNPATH, "/a")), edit.RunPaths{Rewrite: set("/b")}, normal.Settings{}, edit.Edited, edit.State{elf.DT_RUNPATH, runpath.List{"/b"}}, ""},
-		"removed":                      {library(entry(elf.DT_RUNPATH, "/a")), edit.RunPaths{Rewrite: set("")}, normal.Settings{}, edit.Edited, edit.State{}, ""},
-		"none, and none asked for":     {library(), edit.RunPaths{Rewrite: set("")}, normal.Settings{}, edit.Unchanged, edit.State{}, ""},
-		"the tag":                      {library(entry(elf.DT_RPATH, "/a")), edit.RunPaths{Rewrite: set("/a")}, normal.Settings{}, edit.Edited, edit.State{elf.DT_RUNPATH, runpath.List{"/a"}}, ""},
-		"the old tag":                  {library(entry(elf.DT_RUNPATH, "/a")), edit.RunPaths{Rewrite: set("/a"), ForceRPath: true}, normal.Settings{}, edit.Edited, edit.State{elf.DT_RPATH, runpath.List{"/a"}}, ""},
-		"both tags":                    {library(entry(elf.DT_RUNPATH, "/a"), entry(elf.DT_RPATH, "/lost")), edit.RunPaths{Rewrite: set("/a")}, normal.Settings{}, edit.Edited, edit.State{elf.DT_RUNPATH, runpath.List{"/a"}}, "/lost"},
-		"an empty entry":               {library(), edit.RunPaths{Rewrite: set("/a::/b")}, normal.Settings{}, edit.Edited, edit.State{elf.DT_RUNPATH, runpath.List{"/a", "/b"}}, ""},
-		"an empty entry that is meant": {library(), edit.RunPaths{Rewrite: set("/a::/b")}, normal.Settings{KeepEmpty: true}, edit.Edited, edit.State{elf.DT_RUNPATH, runpath.List{"/a", "", "/b"}}, ""},
-		"twice":                        {library(), edit.RunPaths{Rewrite: set("/a:/b:/a/")}, normal.Settings{Dedupe: true}, edit.Edited, edit.State{elf.DT_RUNPATH, runpath.List{"/a", "/b"}}, ""},
-		"the driver link":              {library(entry(elf.DT_RUNPATH, "/a")), edit.RunPaths{Maps: runpath.AddDriverLink}, normal.Settings{DriverLink: "/link"}, edit.Edited, edit.State{elf.DT_RUNPATH, runpath.List{"/link", "/a"}}, ""},
-		"the driver link, if needed":   {library(entry(elf.DT_NEEDED, "libcuda.so.1")), edit.RunPaths{Maps: runpath.AddDriverLink, WhenNeeds: true}, normal.Settings{DriverLink: "/link"}, edit.Edited, edit.State{elf.DT_RUNPATH, runpath.List{"/link"}}, ""},
-		"it is not needed":             {library(entry(elf.DT_RUNPATH, "/a")), edit.RunPaths{Maps: runpath.AddDriverLink, WhenNeeds: true}, normal.Settings{DriverLink: "/link"}, edit.Skipped, edit.State{elf.DT_RUNPATH, runpath.List{"/a"}}, ""},
-		"a stub directory":             {library(entry(elf.DT_NEEDED, "libcuda.so.1"), entry(elf.DT_RUNPATH, "/cuda/stubs:/a")), edit.RunPaths{Maps: runpath.ReplaceStubs}, normal.Settings{DriverLink: "/link"}, edit.Edited, edit.State{elf.DT_RUNPATH, runpath.List{"/link", "/a"}}, ""},
-		"shrink":                       {library(entry(elf.DT_RUNPATH, "/unused:/kept")), edit.RunPaths{Shrink: func(e string) bool { return e == "/kept" }}, normal.Settings{}, edit.Edited, edit.State{elf.DT_RUNPATH, runpath.List{"/kept"}}, ""},
-		"an executable stack":          {tinyelf.Object{Stack: elf.PF_R | elf.PF_W | elf.PF_X}, edit.RunPaths{ClearExecStack: true}, normal.Settings{}, edit.Edited, edit.State{}, ""},
-		"no run path belongs in it":    {tinyelf.Object{Type: elf.ET_REL}, edit.RunPaths{Rewrite: set("/b")}, normal.Settings{}, edit.Skipped, edit.State{}, ""},
+		"set":                          {library(entry(elf.DT_RUNPATH, "/a")), runpaths.Edit{Rewrite: set("/b")}, normal.Settings{}, edit.Edited, edit.State{elf.DT_RUNPATH, runpath.List{"/b"}}, ""},
+		"removed":                      {library(entry(elf.DT_RUNPATH, "/a")), runpaths.Edit{Rewrite: set("")}, normal.Settings{}, edit.Edited, edit.State{}, ""},
+		"none, and none asked for":     {library(), runpaths.Edit{Rewrite: set("")}, normal.Settings{}, edit.Unchanged, edit.State{}, ""},
+		"the tag":                      {library(entry(elf.DT_RPATH, "/a")), runpaths.Edit{Rewrite: set("/a")}, normal.Settings{}, edit.Edited, edit.State{elf.DT_RUNPATH, runpath.List{"/a"}}, ""},
+		"the old tag":                  {library(entry(elf.DT_RUNPATH, "/a")), runpaths.Edit{Rewrite: set("/a"), ForceRPath: true}, normal.Settings{}, edit.Edited, edit.State{elf.DT_RPATH, runpath.List{"/a"}}, ""},
+		"both tags":                    {library(entry(elf.DT_RUNPATH, "/a"), entry(elf.DT_RPATH, "/lost")), runpaths.Edit{Rewrite: set("/a")}, normal.Settings{}, edit.Edited, edit.State{elf.DT_RUNPATH, runpath.List{"/a"}}, "/lost"},
+		"an empty entry":               {library(), runpaths.Edit{Rewrite: set("/a::/b")}, normal.Settings{}, edit.Edited, edit.State{elf.DT_RUNPATH, runpath.List{"/a", "/b"}}, ""},
+		"an empty entry that is meant": {library(), runpaths.Edit{Rewrite: set("/a::/b")}, normal.Settings{KeepEmpty: true}, edit.Edited, edit.State{elf.DT_RUNPATH, runpath.List{"/a", "", "/b"}}, ""},
+		"twice":                        {library(), runpaths.Edit{Rewrite: set("/a:/b:/a/")}, normal.Settings{Dedupe: true}, edit.Edited, edit.State{elf.DT_RUNPATH, runpath.List{"/a", "/b"}}, ""},
+		"the driver link":              {library(entry(elf.DT_RUNPATH, "/a")), runpaths.Edit{Maps: runpath.AddDriverLink}, normal.Settings{DriverLink: "/link"}, edit.Edited, edit.State{elf.DT_RUNPATH, runpath.List{"/link", "/a"}}, ""},
+		"the driver link, if needed":   {library(entry(elf.DT_NEEDED, "libcuda.so.1")), runpaths.Edit{Maps: runpath.AddDriverLink, WhenNeeds: true}, normal.Settings{DriverLink: "/link"}, edit.Edited, edit.State{elf.DT_RUNPATH, runpath.List{"/link"}}, ""},
+		"it is not needed":             {library(entry(elf.DT_RUNPATH, "/a")), runpaths.Edit{Maps: runpath.AddDriverLink, WhenNeeds: true}, normal.Settings{DriverLink: "/link"}, edit.Skipped, edit.State{elf.DT_RUNPATH, runpath.List{"/a"}}, ""},
+		"a stub directory":             {library(entry(elf.DT_NEEDED, "libcuda.so.1"), entry(elf.DT_RUNPATH, "/cuda/stubs:/a")), runpaths.Edit{Maps: runpath.ReplaceStubs}, normal.Settings{DriverLink: "/link"}, edit.Edited, edit.State{elf.DT_RUNPATH, runpath.List{"/link", "/a"}}, ""},
+		"shrink":                       {library(entry(elf.DT_RUNPATH, "/unused:/kept")), runpaths.Edit{Shrink: func(e string) bool { return e == "/kept" }}, normal.Settings{}, edit.Edited, edit.State{elf.DT_RUNPATH, runpath.List{"/kept"}}, ""},
+		"an executable stack":          {tinyelf.Object{Stack: elf.PF_R | elf.PF_W | elf.PF_X}, runpaths.Edit{ClearExecStack: true}, normal.Settings{}, edit.Edited, edit.State{}, ""},
+		"no run path belongs in it":    {tinyelf.Object{Type: elf.ET_REL}, runpaths.Edit{Rewrite: set("/b")}, normal.Settings{}, edit.Skipped, edit.State{}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			put(t, map[string][]byte{"f": c.object.Bytes()})
@@ -234,7 +235,7 @@ func TestRunPaths(t *testing.T) {
 
 func TestOfferIsNoEdit(t *testing.T) {
 	put(t, map[string][]byte{"f": library(tinyelf.Entry{Tag: elf.DT_RUNPATH, Str: "/cuda/stubs"}).Bytes()})
-	p := edit.RunPaths{Options: edit.Options{DryRun: true}, Normal: normal.New(normal.Settings{}), Maps: runpath.ReplaceStubs, Offer: true}
+	p := runpaths.Edit{Options: edit.Options{DryRun: true}, Normal: normal.New(normal.Settings{}), Maps: runpath.ReplaceStubs, Offer: true}
 	r := each(t, p.File, "f")["f"]
 	if r.Action != edit.Unchanged || len(r.Stubs) != 1 || r.Stubs[0] != "/cuda/stubs" {
 		t.Errorf("%+v", r)

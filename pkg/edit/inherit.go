@@ -5,21 +5,22 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
-	"sync"
-	"sync/atomic"
 
 	"cuda-runpath/pkg/driver"
-	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/runpath"
-	"cuda-runpath/pkg/tree"
 )
 
 // A library inherits the DT_RPATH of those that loaded it, and nothing inherits a DT_RUNPATH; what has a DT_RUNPATH
 // itself inherits neither (elf/dl-load.c of glibc). So a file that gets a DT_RUNPATH may lose what it found by
 // another's DT_RPATH, and one whose DT_RPATH becomes a DT_RUNPATH takes it from others, also outside the tree.
+
+// State is what a file has for a run path.
+type State struct {
+	Tag  elf.DynTag // DT_RUNPATH, DT_RPATH, or DT_NULL for none
+	List runpath.List
+}
 
 // Move is what an edit does, or would do, to the run path of the file at a path.
 type Move struct {
@@ -29,20 +30,6 @@ type Move struct {
 
 // toRunPath reports whether a file gets a DT_RUNPATH that had none.
 func (m *Move) toRunPath() bool { return m.To.Tag == elf.DT_RUNPATH && m.From.Tag != elf.DT_RUNPATH }
-
-// mayHaveRPath reports whether a file of a walk has a DT_RPATH, or cannot be read as the loader reads it.
-func mayHaveRPath(f *tree.File) bool {
-	if f.Err != nil || !f.ELF() || f.SameAs != "" {
-		return false
-	}
-	im, err := elfimage.ParseLoad(f, f.Size(), f.Head())
-	if err != nil {
-		return true
-	}
-	defer im.Release()
-	_, has := im.Dyn(elf.DT_RPATH)
-	return has
-}
 
 // Loss is a library that is found today by a DT_RPATH which its asker inherits, and would not be, or not the same
 // file, after the moves.
@@ -57,50 +44,6 @@ func (l Loss) String() string {
 		return fmt.Sprintf("%s, which %s opens by name", l.Name, l.By)
 	}
 	return fmt.Sprintf("%s, which %s needs", l.Name, l.By)
-}
-
-// Inherits returns what a file of a walk, by its path there, finds by a DT_RPATH that it inherits or hands on, and
-// would not find with a DT_RUNPATH; nil for nothing.
-type Inherits func(path string) (*Loss, error)
-
-// InheritsAmong returns such a function for the files of a walk; would says what is to become of one of them. Nothing
-// is read before it is asked, and then little of each file unless one has a DT_RPATH.
-func InheritsAmong(walk func(look func(*tree.File)) error, would func(*tree.File) (Move, bool)) Inherits {
-	keep := sync.OnceValues(func() (map[string]Loss, error) {
-		var found atomic.Bool
-		err := walk(func(f *tree.File) {
-			if !found.Load() && mayHaveRPath(f) {
-				found.Store(true)
-			}
-		})
-		if err != nil || !found.Load() {
-			return nil, err
-		}
-		var mu sync.Mutex
-		var moves []Move
-		err = walk(func(f *tree.File) {
-			if m, ok := would(f); ok {
-				mu.Lock()
-				defer mu.Unlock()
-				moves = append(moves, m)
-			}
-		})
-		if err != nil {
-			return nil, err
-		}
-		slices.SortFunc(moves, func(a, b Move) int { return strings.Compare(a.Path, b.Path) })
-		return KeepRPath(nil, moves), nil
-	})
-	return func(path string) (*Loss, error) {
-		all, err := keep()
-		if err != nil {
-			return nil, fmt.Errorf("what it inherits is not known: %w", err)
-		}
-		if loss, ok := all[path]; ok {
-			return &loss, nil
-		}
-		return nil, nil
-	}
 }
 
 // KeepRPath returns, by the paths of the moves, the files that are to have a DT_RPATH where the moves give them a

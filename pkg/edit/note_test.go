@@ -10,6 +10,7 @@ import (
 
 	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/edit/parts"
+	"cuda-runpath/pkg/edit/runpaths"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/loader/tinyelf"
 	"cuda-runpath/pkg/normal"
@@ -55,8 +56,8 @@ func TestNote(t *testing.T) {
 		o.Resolution = note
 		return o
 	}
-	set := func(list string) edit.RunPaths {
-		return edit.RunPaths{Rewrite: func(runpath.List) runpath.List { return runpath.Parse(list) }}
+	set := func(list string) runpaths.Edit {
+		return runpaths.Edit{Rewrite: func(runpath.List) runpath.List { return runpath.Parse(list) }}
 	}
 	interpreter := "/nix/ld.so"
 	program := object(one, right)
@@ -82,10 +83,10 @@ func TestNote(t *testing.T) {
 		"removed where there is none":      {object(one, ""), parts.Edit{}, false, true, edit.Unchanged, edit.NoteNone, ""},
 		"written":                          {object(one, ""), parts.Edit{}, true, false, edit.Edited, edit.NoteWritten, right},
 		"written again":                    {object(one, right), parts.Edit{}, true, false, edit.Unchanged, edit.NoteRight, right},
-		"a stub directory goes":            {object(stubs+":"+one, says("liba.so", "="+stubs+"/liba.so")), edit.RunPaths{Maps: runpath.ReplaceStubs}, false, false, edit.Edited, edit.NoteRewritten, says("liba.so", "?/run/opengl-driver/lib:="+one+"/liba.so")},
-		"a stub directory that stays":      {object(stubs, says("liba.so", "="+stubs+"/liba.so")), edit.RunPaths{Maps: runpath.AddDriverLink}, false, false, edit.Edited, edit.NoteRewritten, says("liba.so", "?/run/opengl-driver/lib:?"+stubs)},
-		"not for the driver, a wrong note": {object(one, says("liba.so", "=/x")), edit.RunPaths{Maps: runpath.AddDriverLink, WhenNeeds: true}, false, false, edit.Edited, edit.NoteRewritten, right},
-		"not for the driver, a right note": {object(one, right), edit.RunPaths{Maps: runpath.AddDriverLink, WhenNeeds: true}, false, false, edit.Skipped, edit.NoteRight, right},
+		"a stub directory goes":            {object(stubs+":"+one, says("liba.so", "="+stubs+"/liba.so")), runpaths.Edit{Maps: runpath.ReplaceStubs}, false, false, edit.Edited, edit.NoteRewritten, says("liba.so", "?/run/opengl-driver/lib:="+one+"/liba.so")},
+		"a stub directory that stays":      {object(stubs, says("liba.so", "="+stubs+"/liba.so")), runpaths.Edit{Maps: runpath.AddDriverLink}, false, false, edit.Edited, edit.NoteRewritten, says("liba.so", "?/run/opengl-driver/lib:?"+stubs)},
+		"not for the driver, a wrong note": {object(one, says("liba.so", "=/x")), runpaths.Edit{Maps: runpath.AddDriverLink, WhenNeeds: true}, false, false, edit.Edited, edit.NoteRewritten, right},
+		"not for the driver, a right note": {object(one, right), runpaths.Edit{Maps: runpath.AddDriverLink, WhenNeeds: true}, false, false, edit.Skipped, edit.NoteRight, right},
 		"one more needed library":          {object(one+":/none", right), parts.Edit{AddNeeded: []string{"libb.so"}}, false, false, edit.Edited, edit.NoteRewritten, "liba.so\x00=" + one + "/liba.so:?/none\x00" + says("libb.so", "?/none")},
 		"what is searched stays searched":  {object(one, says("liba.so", "?"+one)), parts.Edit{}, true, false, edit.Unchanged, edit.NoteRight, says("liba.so", "?"+one)},
 		"another interpreter":              {program, parts.Edit{Interpreter: &interpreter}, false, false, edit.Edited, edit.NoteRight, right},
@@ -96,7 +97,7 @@ func TestNote(t *testing.T) {
 			o := edit.Options{Note: &edit.Note{Maps: normal.New(normal.Settings{}), Write: c.write, Remove: c.remove}}
 			do := func() edit.Result {
 				switch ask := c.ask.(type) {
-				case edit.RunPaths:
+				case runpaths.Edit:
 					ask.Options, ask.Normal = o, o.Note.Maps
 					return each(t, ask.File, "f")["f"].Result
 				case parts.Edit:

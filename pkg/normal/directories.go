@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/runpath"
 )
@@ -38,11 +39,11 @@ func (d *directories) holds(dirs []string, name string, abi files.ABI) bool {
 // offers reports whether one of the directories holds a library of a name or soname:
 // the stub of libcuda.so.1 is the file libcuda.so.
 func (d *directories) offers(dirs []string, soname string) bool {
-	return slices.ContainsFunc(dirs, func(dir string) bool { return d.sonames(dir)[soname] != "" })
+	return slices.ContainsFunc(dirs, func(dir string) bool { return d.Libraries(dir)[soname] != "" })
 }
 
-// sonames returns the libraries in a directory, by soname and by file name.
-func (d *directories) sonames(dir string) map[string]string {
+// Libraries returns the paths of the libraries in a directory, by soname and by file name.
+func (d *directories) Libraries(dir string) map[string]string {
 	if m, ok := d.stubs.Load(dir); ok {
 		return m.(map[string]string)
 	}
@@ -52,7 +53,7 @@ func (d *directories) sonames(dir string) map[string]string {
 		if !strings.Contains(name, ".so") {
 			continue
 		}
-		soname, ok := d.soname(path)
+		soname, ok := d.Soname(path)
 		if !ok {
 			continue
 		}
@@ -65,27 +66,39 @@ func (d *directories) sonames(dir string) map[string]string {
 	return found
 }
 
-// soname returns the soname of the file at a path, "" where it has none; ok is false where it is no ELF file.
-func (d *directories) soname(path string) (soname string, ok bool) {
+// Soname returns the soname of the file at a path, "" where it has none; ok is false where it is no ELF file.
+func (d *directories) Soname(path string) (soname string, ok bool) {
 	f := d.files.Open(path)
 	return f.Soname, f.ELF != nil && f.Err == nil
 }
 
-// origin is the directory of one file, which its entries may be relative to.
-type origin struct {
-	path string
-	dir  string
+// Entries answers what the directories hold that entries of one file's run path may stand for. It serves one goroutine.
+type Entries struct {
+	maps *Maps
+	file File
+	dir  string // of the file, which entries may be relative to; "": not asked yet
 }
 
-func newOrigin(path string) *origin { return &origin{path: path} }
+// Entries returns the answers for a file.
+func (m *Maps) Entries(f File) *Entries { return &Entries{maps: m, file: f} }
 
-// expand returns the directories that an entry may stand for.
-func (o *origin) expand(entry string) []string {
-	if o.dir == "" && strings.Contains(entry, "$") {
-		o.dir = "/nonexistent"
-		if abs, err := filepath.Abs(o.path); err == nil {
-			o.dir = filepath.Dir(abs)
+// Directories returns the directories that an entry may stand for.
+func (e *Entries) Directories(entry string) []string {
+	if e.dir == "" && strings.Contains(entry, "$") {
+		e.dir = "/nonexistent"
+		if abs, err := filepath.Abs(e.file.Path); err == nil {
+			e.dir = filepath.Dir(abs)
 		}
 	}
-	return runpath.Directories(entry, o.dir)
+	return runpath.Directories(entry, e.dir)
+}
+
+// Hold reports whether an entry holds a library that the loader would take for the file.
+func (e *Entries) Hold(entry, name string) bool {
+	return e.maps.holds(e.Directories(entry), name, e.file.ABI)
+}
+
+// IsCompat reports whether an entry is a compat directory.
+func (e *Entries) IsCompat(entry string) bool {
+	return driver.CompatDirs{}.Contains(entry, func(name string) bool { return e.maps.has(e.Directories(entry), name) })
 }

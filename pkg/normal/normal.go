@@ -59,29 +59,11 @@ func (m *Maps) Apply(f File, before runpath.List, maps runpath.Map) (runpath.Lis
 	if s.DriverLink == "" {
 		s.DriverLink = driver.LinkFor(f.ABI.Machine)
 	}
-	o := newOrigin(f.Path)
-	s.IsCompat = func(entry string) bool { return m.isCompat(o, entry) }
+	entries := m.Entries(f)
+	s.IsCompat = entries.IsCompat
 	if maps&runpath.ReplaceStubs != 0 {
-		s.Needed = f.Needed
-		s.Holds = func(entry, name string) bool { return m.holds(o.expand(entry), name, f.ABI) }
-		s.Offers = func(entry, name string) bool { return m.offers(o.expand(entry), name) }
+		s.Needed, s.Holds = f.Needed, entries.Hold
+		s.Offers = func(entry, name string) bool { return m.offers(entries.Directories(entry), name) }
 	}
 	return s.Apply(before, maps)
-}
-
-func (m *Maps) isCompat(o *origin, entry string) bool {
-	return driver.CompatDirs{}.Contains(entry, func(name string) bool { return m.has(o.expand(entry), name) })
-}
-
-// StubsAmong returns the stub directories among the entries of the file at a path, with
-// their tokens expanded.
-func (m *Maps) StubsAmong(path string, entries runpath.List) []string {
-	var found []string
-	o := newOrigin(path)
-	for _, entry := range entries {
-		if m.StubDirs.Contains(runpath.Key(entry)) {
-			found = append(found, o.expand(entry)...)
-		}
-	}
-	return found
 }

@@ -14,11 +14,11 @@ import (
 // host's business, and is not said whatever it holds now: the loader looks into it, as it does into
 // what the note kept searches.
 func (m *Maps) Resolution(f File, needed []string, list runpath.List, kept resolution.Note) resolution.Note {
-	o := newOrigin(f.Path)
+	entries := m.Entries(f)
 	links := []string{runpath.Key(m.DriverLink), driver.Link, driver.Link32}
 	hosts := func(entry string) bool {
 		key := runpath.Key(entry)
-		return slices.Contains(links, key) || m.isCompat(o, key) || m.Compat != "" && key == runpath.Key(m.Compat) ||
+		return slices.Contains(links, key) || entries.IsCompat(key) || m.Compat != "" && key == runpath.Key(m.Compat) ||
 			m.StubDirs.Contains(key) || kept.Searches(entry)
 	}
 	// A name with a colon would be two places, and an empty one is the note's end.

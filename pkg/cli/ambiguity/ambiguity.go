@@ -9,6 +9,7 @@ import (
 	"cuda-runpath/pkg/cli/findings"
 	"cuda-runpath/pkg/cli/flags"
 	"cuda-runpath/pkg/cli/loading"
+	"cuda-runpath/pkg/cli/sweep"
 	"cuda-runpath/pkg/cli/walk"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/explain"
@@ -59,7 +60,7 @@ func checkAmbiguity(s *walk.Session, a *check.Checker, in func(string) string) e
 	if s.InPackage {
 		from = originsOf(os.Getenv)
 	}
-	run := walk.Sweep[*findings.Checked]{
+	run := sweep.Sweep[*findings.Checked]{
 		Options: tree.Options{FollowArguments: true},
 		Visit: func(f *tree.File) (*findings.Checked, bool) {
 			if f.Err == nil && !f.ELF() {
@@ -73,7 +74,7 @@ func checkAmbiguity(s *walk.Session, a *check.Checker, in func(string) string) e
 				r = a.Ambiguity(in(f.Path))
 				from.explain(r)
 			}
-			if r.Outcome == check.Failed && (s.Tolerates(f, r.Err) || s.Tolerates(f, walk.ParseError(f))) {
+			if r.Outcome == check.Failed && (sweep.Tolerates(s, f, r.Err) || sweep.Tolerates(s, f, sweep.ParseError(f))) {
 				r.Outcome = check.Skipped
 			}
 			return findings.CheckedFile(r), true

@@ -22,6 +22,7 @@ import (
 	"cuda-runpath/pkg/cli/flags"
 	"cuda-runpath/pkg/cli/gpus"
 	"cuda-runpath/pkg/cli/loading"
+	"cuda-runpath/pkg/cli/sweep"
 	"cuda-runpath/pkg/cli/walk"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/explain"
@@ -196,7 +197,7 @@ func runAudit(s *walk.Session, a *audit.Auditor, in func(string) string, o audit
 		s.Paths = slices.Concat(s.Paths, r.links)
 	}
 	r.whole = a.Begin()
-	failed := (&walk.Sweep[*examined]{
+	failed := (&sweep.Sweep[*examined]{
 		Options: tree.Options{FollowArguments: true}, Visit: r.visit, Together: r.together, Tell: r.tell, End: r.end,
 	}).Run(s)
 	if failed != nil && !errors.Is(failed, command.ErrFailed) {

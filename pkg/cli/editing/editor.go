@@ -12,6 +12,7 @@ import (
 	"cuda-runpath/pkg/cli/walk"
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/edit"
+	"cuda-runpath/pkg/edit/runpaths"
 	"cuda-runpath/pkg/normal"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
@@ -20,7 +21,7 @@ import (
 
 // Editor carries out what an editing tool is asked to do to the run path of each file.
 type Editor struct {
-	edit.RunPaths
+	runpaths.Edit
 	normal.Settings
 	// Offer is where the driver-provided stubs found are linked; "" for nowhere.
 	Offer   string
@@ -35,8 +36,8 @@ func newEditor(c *command.Line) (*Editor, error) {
 	}
 	return &Editor{
 		Settings: settings,
-		RunPaths: edit.RunPaths{
-			Options:        edits.Options(c),
+		Edit: runpaths.Edit{
+			Options:        Options(c),
 			ForceRPath:     c.Bool("force-rpath"),
 			ForceRunPath:   c.Bool("force-runpath"),
 			ClearExecStack: c.Bool("clear-execstack"),
@@ -51,7 +52,7 @@ type outcome struct {
 	walk.Report
 	Missing []string `json:"missing,omitempty"` // needed libraries that only a removed stub directory offered
 
-	result *edit.RunPathResult
+	result *runpaths.Result
 }
 
 // Files edits files as the editing flags and configure say.
@@ -80,14 +81,14 @@ func (e *Editor) Apply(names []string) error {
 // run edits the session's files. It returns command.ErrFailed where a file failed, after
 // all others were done.
 func (e *Editor) run(s *walk.Session) error {
-	e.Normal, e.RunPaths.Offer = normal.New(e.Settings), e.Offer != ""
+	e.Normal, e.Edit.Offer = normal.New(e.Settings), e.Offer != ""
 	e.session, e.Note.Maps = s, e.Normal
-	offered := e.Normal.OfferIn(e.Offer)
+	offered := runpaths.OfferIn(e.Offer, e.Normal)
 	var moves []edit.Move // where the tag changes whatever that loses
 	if !e.ForceRPath && !e.ForceRunPath && (e.Maps != 0 || e.Rewrite != nil) {
-		e.Inherits = edits.Inherits(e.session, e.Would)
+		e.Inherits = Inherits(e.session, e.Would)
 	}
-	err := edits.Run(s, e.visit, func(o *outcome) {
+	err := Run(s, e.visit, func(o *outcome) {
 		offered.From(o.result.Stubs)
 		if (e.ForceRunPath || e.Rewrite != nil) && !e.ForceRPath {
 			moves = append(moves, edit.Move{Path: o.Path, From: o.result.Before, To: o.result.After})
@@ -115,7 +116,7 @@ func (e *Editor) run(s *walk.Session) error {
 // visit edits one file. It runs in several goroutines.
 func (e *Editor) visit(f *tree.File) *outcome {
 	r := e.File(f)
-	o := &outcome{edits.Report(e.session, f, &r.Result, r.Before, r.After), r.Notes.Missing, r}
+	o := &outcome{Report(e.session, f, &r.Result, r.Before, r.After), r.Notes.Missing, r}
 	o.Notes = e.notes(r)
 	for _, name := range o.Missing {
 		o.Warn = append(o.Warn, fmt.Sprintf(
@@ -156,7 +157,7 @@ func (e *Editor) isLink(entry string) bool {
 }
 
 // notes turns what the maps noted into sentences.
-func (e *Editor) notes(result *edit.RunPathResult) (notes []string) {
+func (e *Editor) notes(result *runpaths.Result) (notes []string) {
 	n := result.Notes
 	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	for _, dir := range n.Stubs {

@@ -12,6 +12,7 @@ import (
 	"cuda-runpath/pkg/cli/findings"
 	"cuda-runpath/pkg/cli/flags"
 	"cuda-runpath/pkg/cli/gpus"
+	"cuda-runpath/pkg/cli/sweep"
 	"cuda-runpath/pkg/cli/walk"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/gpucode"
@@ -152,7 +153,7 @@ func (l *gpuList) run(s *walk.Session) error {
 	var sum gpuSummary
 	var files []*gpuFile // for the table
 	failed, judged := 0, 0
-	run := walk.Sweep[*gpuFile]{
+	run := sweep.Sweep[*gpuFile]{
 		Options: tree.Options{FollowArguments: true},
 		Visit: func(f *tree.File) (*gpuFile, bool) {
 			r := newGPUFile(f.Path)
@@ -161,7 +162,7 @@ func (l *gpuList) run(s *walk.Session) error {
 				return r, f.SameAs == "" && l.targets == nil && s.Singled(f.Path)
 			}
 			err := r.read(f, l)
-			if r.Fail(err); s.Tolerates(f, err) {
+			if r.Fail(err); sweep.Tolerates(s, f, err) {
 				r.Action, r.Level = tree.Skipped, logrus.WarnLevel
 			}
 			if s.Tolerant { // it is told of as damaged
@@ -419,7 +420,7 @@ func columns(rows [][]string, left int) string {
 // HasCodeFor reports whether one of the session's files has code for a GPU.
 func HasCodeFor(s *walk.Session, gpu gpucode.Capability) bool {
 	found := false
-	walk.Walk(s, tree.Options{}, func(f *tree.File) (bool, bool) {
+	sweep.Walk(s, tree.Options{}, func(f *tree.File) (bool, bool) {
 		var sum gpuFile
 		if sum.read(f, &gpuList{}) != nil {
 			return false, false

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"cuda-runpath/pkg/cli/command"
-	"cuda-runpath/pkg/cli/edits"
+	"cuda-runpath/pkg/cli/editing"
 	"cuda-runpath/pkg/cli/flags"
 	"cuda-runpath/pkg/cli/show"
 	"cuda-runpath/pkg/cli/walk"
@@ -51,7 +51,7 @@ func cacheCommand(name, usage, example string, remove bool, more ...*command.Fla
 		Flags: slices.Concat(more, []*command.Flag{flags.Copy, flags.Store, flags.EvenInStore, command.DryRunFlag},
 			flags.Tree),
 		Action: walk.With(func(s *walk.Session, c *command.Line) error {
-			p := parts.Edit{Options: edits.Options(c)}
+			p := parts.Edit{Options: editing.Options(c)}
 			p.Note = &edit.Note{Write: !remove, Remove: remove, Anew: true, Maps: normal.New(normal.Settings{
 				DriverLink: c.String("driver-link"), Compat: c.String("compat"), StubDirs: flags.StubDirs(c),
 			})}
@@ -105,7 +105,7 @@ func Edit() *command.Command {
 				return err
 			}
 			if p.RunPath != nil && !p.ForceRPath && !c.Bool("force-runpath") {
-				p.Inherits = edits.Inherits(s, p.Would)
+				p.Inherits = editing.Inherits(s, p.Would)
 			}
 			return runParts(p, s)
 		}),
@@ -115,7 +115,7 @@ func Edit() *command.Command {
 // partsFromFlags reads the flags of edit.
 func partsFromFlags(c *command.Line) (*parts.Edit, error) {
 	p := &parts.Edit{
-		Options:      edits.Options(c),
+		Options:      editing.Options(c),
 		RemoveNeeded: c.StringSlice("remove-needed"),
 		AddNeeded:    c.StringSlice("add-needed"),
 		AddFirst:     c.Bool("first"),

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"cuda-runpath/pkg/cli/editing"
 	"cuda-runpath/pkg/cli/edits"
 	"cuda-runpath/pkg/cli/walk"
 	"cuda-runpath/pkg/edit"
@@ -30,9 +31,9 @@ func runParts(p *parts.Edit, s *walk.Session) error {
 		p.Note.Maps = normal.New(normal.Settings{})
 	}
 	programs := map[string]int{} // that have a note, by their loaders
-	return edits.Run(s, func(f *tree.File) *partsReport {
+	return editing.Run(s, func(f *tree.File) *partsReport {
 		result := p.File(f)
-		r := &partsReport{edits.Report(s, f, &result.Result, result.Before, result.After),
+		r := &partsReport{editing.Report(s, f, &result.Result, result.Before, result.After),
 			append([]parts.Change{}, result.Changes...), result.Interpreter}
 		r.Warn = append(result.Notes, r.Warn...)
 		if result.KeptRPath != nil && result.After.Tag == elf.DT_RPATH {

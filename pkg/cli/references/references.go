@@ -8,6 +8,7 @@ import (
 	"cuda-runpath/pkg/audit"
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/cli/flags"
+	"cuda-runpath/pkg/cli/sweep"
 	"cuda-runpath/pkg/cli/walk"
 	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/references"
@@ -110,7 +111,7 @@ func listReferences(s *walk.Session, to string, failOn []references.Pattern) err
 		sum.others = "in no store"
 	}
 	saved := audit.Saved("")
-	run := walk.Sweep[*referringFile]{
+	run := sweep.Sweep[*referringFile]{
 		Options: tree.Options{FollowArguments: true},
 		Visit: func(f *tree.File) (*referringFile, bool) {
 			r := &referringFile{walk.Report{Path: f.Path, Action: tree.Unchanged}, []references.Reference{}}

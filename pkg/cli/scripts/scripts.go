@@ -7,6 +7,7 @@ import (
 
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/cli/flags"
+	"cuda-runpath/pkg/cli/sweep"
 	"cuda-runpath/pkg/cli/walk"
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/remedy"
@@ -133,7 +134,7 @@ func runScripts(s *walk.Session, o scriptOptions) error {
 	if o.fix {
 		options = tree.Options{AnyLinked: true, Refuse: s.Refuse}
 	}
-	run := walk.Sweep[*scriptFile]{
+	run := sweep.Sweep[*scriptFile]{
 		Options: options,
 		Visit: func(f *tree.File) (*scriptFile, bool) {
 			r := &scriptFile{walk.Report{Path: f.Path, Action: tree.Unchanged}, []scriptPlace{}}

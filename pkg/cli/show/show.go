@@ -11,6 +11,7 @@ import (
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/cli/edits"
 	"cuda-runpath/pkg/cli/flags"
+	"cuda-runpath/pkg/cli/sweep"
 	"cuda-runpath/pkg/cli/walk"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/forwardcompat"
@@ -65,7 +66,7 @@ runpath show --json app/lib/libx.so`,
 // needed, soname, execstack or note, no more than that. Files that are not ELF are told of
 // where the command line names them, or under --verbose.
 func Files(s *walk.Session, only string) error {
-	run := walk.Sweep[*shownFile]{
+	run := sweep.Sweep[*shownFile]{
 		Options: tree.Options{FollowArguments: true},
 		Visit: func(f *tree.File) (*shownFile, bool) {
 			if f.Err == nil && (f.SameAs != "" || !f.ELF() && !s.Verbose) && !s.Named(f.Path) {

@@ -14,10 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/cli/command"
-	"cuda-runpath/pkg/cli/edits"
+	"cuda-runpath/pkg/cli/editing"
 	"cuda-runpath/pkg/cli/flags"
 	"cuda-runpath/pkg/cli/gpu"
 	"cuda-runpath/pkg/cli/gpus"
+	"cuda-runpath/pkg/cli/sweep"
 	"cuda-runpath/pkg/cli/walk"
 	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/gpucode"
@@ -213,7 +214,7 @@ func debugFiles(s *walk.Session) func(buildID string) string {
 				}
 			}
 		}
-		walk.Walk(&all, tree.Options{}, visit, func(found one) { files[found.id] = found.path })
+		sweep.Walk(&all, tree.Options{}, visit, func(found one) { files[found.id] = found.path })
 		return files
 	})
 	return func(id string) string {
@@ -313,7 +314,7 @@ func runThin(s *walk.Session, o *thinning) error {
 	var sum thinSummary
 	sum.Length.After, sum.Disk.After = new(uint64), new(uint64)
 	entries, all := 0, 0
-	return (&walk.Sweep[*thinned]{
+	return (&sweep.Sweep[*thinned]{
 		Options: tree.Options{Leftover: s.Leftover(), AnyLinked: true, Refuse: s.Refuse},
 		Visit: func(f *tree.File) (*thinned, bool) {
 			r := &thinned{Left: map[thin.Reason]int{}}
@@ -347,7 +348,7 @@ func runThin(s *walk.Session, o *thinning) error {
 
 // report says what came of a file.
 func (r *thinned) report(s *walk.Session, f *tree.File, result *edit.Result) {
-	r.Report = edits.Report(s, f, result, edit.State{}, edit.State{})
+	r.Report = editing.Report(s, f, result, edit.State{}, edit.State{})
 	r.Before, r.After = nil, nil
 	if r.Action == tree.Edited {
 		r.Line = removed(s, r.Entries, r.all, &thinSummary{Code: r.Code, Freed: r.Freed, Cut: r.Cut, Blanked: r.Blanked})

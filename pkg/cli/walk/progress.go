@@ -2,10 +2,8 @@ package walk
 
 import (
 	"sync"
-	"sync/atomic"
 
 	"cuda-runpath/pkg/cli/command"
-	"cuda-runpath/pkg/tree"
 )
 
 // Progress shows a line about how far a run is, on a terminal, until stop is called. What the session prints meanwhile
@@ -23,26 +21,4 @@ func (s *Session) Progress(line func() string) (stop func()) {
 		s.Log.SetOutput(stderr)
 		s.Stdout = stdout
 	})
-}
-
-// Walk is [tree.Walk] over the session's paths, with its progress.
-func Walk[R any](s *Session, o tree.Options, visit func(*tree.File) (result R, keep bool), emit func(R)) error {
-	o.Jobs = s.Jobs
-	if OneFile(s.Paths) {
-		return tree.Walk(s.Context, s.Paths, o, visit, emit)
-	}
-	var n atomic.Int64
-	var at atomic.Pointer[string] // the path of the file that was begun last
-	defer s.Progress(func() string {
-		text := Count(int(n.Load()), "file", "files") + " looked at"
-		if path := at.Load(); path != nil {
-			text += ": " + *path
-		}
-		return text
-	})()
-	return tree.Walk(s.Context, s.Paths, o, func(f *tree.File) (R, bool) {
-		at.Store(&f.Path)
-		defer n.Add(1)
-		return visit(f)
-	}, emit)
 }

@@ -243,6 +243,14 @@ func (t *telling) add(before string, v any) {
 	t.doc.Write(b)
 }
 
+// Say prints a line to stdout, where that takes text. [command.Run] knows what could not be
+// written.
+func (s *Session) Say(format string, args ...any) {
+	if !s.JSON && !s.Document {
+		fmt.Fprintf(s.Stdout, format+"\n", args...)
+	}
+}
+
 // LeftLinks warns of hard links that an edit of a copy has left with the old file.
 func (r *Report) LeftLinks(n int) {
 	switch {

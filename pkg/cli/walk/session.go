@@ -178,3 +178,19 @@ func (s *Session) warnOfTypos(c *command.Line) {
 		check("libs", c.StringSlice("libs")...)
 	}
 }
+
+// Leftover says that a copy left by a killed edit was removed; see [tree.Options].
+// A dry run leaves it.
+func (s *Session) Leftover() func(path string, err error) {
+	if s.DryRun {
+		return nil
+	}
+	return func(path string, err error) {
+		log := s.Log.WithField("path", path)
+		if err != nil {
+			log.Errorf("is a copy left by a killed edit and cannot be removed: %v", err)
+			return
+		}
+		log.Warn("was a copy left by a killed edit; removed")
+	}
+}

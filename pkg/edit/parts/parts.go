@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"cuda-runpath/pkg/edit"
+	"cuda-runpath/pkg/edit/runpaths"
 	"cuda-runpath/pkg/elfedit"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/runpath"
@@ -29,7 +30,7 @@ type Edit struct {
 	ForceRPath    bool
 	// KeepRPath leaves a DT_RPATH one: RunPath changes entries, and does not write a list.
 	KeepRPath bool
-	Inherits  edit.Inherits // as in [edit.RunPaths]
+	Inherits  runpaths.Inherits // as in [runpaths.Edit]
 }
 
 // Change is one thing that an edit changed, with its value before and after: a
@@ -48,7 +49,7 @@ type Result struct {
 	Interpreter   string     // as the edit leaves it; "" where there is none
 	Changes       []Change
 	Notes         []string   // what the changes may break, a sentence each
-	KeptRPath     *edit.Loss // as in [edit.RunPathResult]
+	KeptRPath     *edit.Loss // as in [runpaths.Result]
 }
 
 // File edits one file.
@@ -67,11 +68,12 @@ func (p *Edit) File(f *tree.File) *Result {
 	return r
 }
 
-// Would is as that of [edit.RunPaths].
+// Would is as that of [runpaths.Edit].
 func (p *Edit) Would(f *tree.File) (edit.Move, bool) {
 	asked, r := *p, &Result{}
 	asked.Inherits = nil
-	return edit.Would(f, func(im *elfimage.Image) (*elfedit.Change, string, error) { return r.decide(&asked, f.Path, im) },
+	return runpaths.Would(f,
+		func(im *elfimage.Image) (*elfedit.Change, string, error) { return r.decide(&asked, f.Path, im) },
 		func() (from, to edit.State) { return r.Before, r.After })
 }
 
@@ -80,7 +82,7 @@ func (r *Result) made(p *Edit, f *tree.File) {
 	planned := r.Changes
 	r.After, r.Changes, r.Notes = r.Before, nil, nil
 	edit.Again(f, func(im *elfimage.Image) {
-		if now, err := edit.StateOf(im); err == nil {
+		if now, err := runpaths.StateOf(im); err == nil {
 			r.After = now
 		}
 		var left Result
@@ -98,7 +100,7 @@ func (r *Result) decide(p *Edit, path string, im *elfimage.Image) (*elfedit.Chan
 		return nil, string(reason), nil
 	}
 	var err error
-	if r.Before, err = edit.StateOf(im); err != nil {
+	if r.Before, err = runpaths.StateOf(im); err != nil {
 		return nil, "", err
 	}
 	r.Interpreter, _ = im.Interpreter() // who is asked to change it hears of a malformed one
@@ -242,13 +244,13 @@ func (r *Result) orphans(im *elfimage.Image, before, after []string, renamed map
 
 func (r *Result) runPath(p *Edit, path string, im *elfimage.Image, c *elfedit.Change,
 	note func(string, any, any)) error {
-	before, err := edit.StateOf(im)
+	before, err := runpaths.StateOf(im)
 	if err != nil {
 		return err
 	}
 	after := slices.DeleteFunc(slices.Clone(p.RunPath(before.List)), func(entry string) bool { return entry == "" })
 	keep := p.ForceRPath || p.KeepRPath && before.Tag == elf.DT_RPATH
-	c.RunPath, _, r.KeptRPath, err = edit.RunPathChange(im, path, after, keep, p.Inherits)
+	c.RunPath, _, r.KeptRPath, err = runpaths.Change(im, path, after, keep, p.Inherits)
 	if err == nil && c.RunPath != nil {
 		note("runpath", entries(before.List), entries(after))
 	}

@@ -1,14 +1,15 @@
-package walk
+// Package sweep is a run over all files below some paths.
+package sweep
 
 import (
-	"fmt"
 	"sync/atomic"
 
+	"cuda-runpath/pkg/cli/walk"
 	"cuda-runpath/pkg/tree"
 )
 
-// Sweep is a run over all files of a session's paths. What it does not say, [telling] does.
-type Sweep[R Reported] struct {
+// Sweep is a run over all files of a session's paths. What it does not say, the session does.
+type Sweep[R walk.Reported] struct {
 	Options tree.Options
 	// visit looks at a file. It is called from several goroutines.
 	Visit func(*tree.File) (result R, keep bool)
@@ -23,11 +24,11 @@ type Sweep[R Reported] struct {
 	Nothing func() []R
 	// end, where it is not nil, returns the summary, and what stands on stdout at the end where there is no
 	// document. dropped is how many files were not kept.
-	End func(sum *Summary, dropped int) (summary any, line string)
+	End func(sum *walk.Summary, dropped int) (summary any, line string)
 }
 
 // Run returns command.ErrFailed where a file failed or the walk did not come to its end.
-func (w *Sweep[R]) Run(s *Session) error {
+func (w *Sweep[R]) Run(s *walk.Session) error {
 	t := s.Telling()
 	tell := func(r R) {
 		if w.Tell != nil {
@@ -69,26 +70,24 @@ func (w *Sweep[R]) Run(s *Session) error {
 	return t.End(w.End(&t.Sum, int(dropped.Load())))
 }
 
-// Leftover says that a copy left by a killed edit was removed; see [tree.Options].
-// A dry run leaves it.
-func (s *Session) Leftover() func(path string, err error) {
-	if s.DryRun {
-		return nil
+// Walk is [tree.Walk] over the session's paths, with its progress.
+func Walk[R any](s *walk.Session, o tree.Options, visit func(*tree.File) (result R, keep bool), emit func(R)) error {
+	o.Jobs = s.Jobs
+	if walk.OneFile(s.Paths) {
+		return tree.Walk(s.Context, s.Paths, o, visit, emit)
 	}
-	return func(path string, err error) {
-		log := s.Log.WithField("path", path)
-		if err != nil {
-			log.Errorf("is a copy left by a killed edit and cannot be removed: %v", err)
-			return
+	var n atomic.Int64
+	var at atomic.Pointer[string] // the path of the file that was begun last
+	defer s.Progress(func() string {
+		text := walk.Count(int(n.Load()), "file", "files") + " looked at"
+		if path := at.Load(); path != nil {
+			text += ": " + *path
 		}
-		log.Warn("was a copy left by a killed edit; removed")
-	}
-}
-
-// Say prints a line to stdout, where that takes text. [command.Run] knows what could not be
-// written.
-func (s *Session) Say(format string, args ...any) {
-	if !s.JSON && !s.Document {
-		fmt.Fprintf(s.Stdout, format+"\n", args...)
-	}
+		return text
+	})()
+	return tree.Walk(s.Context, s.Paths, o, func(f *tree.File) (R, bool) {
+		at.Store(&f.Path)
+		defer n.Add(1)
+		return visit(f)
+	}, emit)
 }

@@ -1,12 +1,13 @@
-package walk
+package sweep
 
 import (
+	"cuda-runpath/pkg/cli/walk"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/tree"
 )
 
 // Tolerates reports whether a file's failure is a warning, as it is under --malformed warn.
-func (s *Session) Tolerates(f *tree.File, err error) bool {
+func Tolerates(s *walk.Session, f *tree.File, err error) bool {
 	return s.Tolerant && (elfimage.IsMalformed(err) || f.Unreadable())
 }
 

@@ -1,9 +1,13 @@
-package edit
+// Package runpaths edits run paths: by the rules of the normal form, as a caller rewrites them, or without what nothing
+// uses. It knows which files are to have a DT_RPATH for what inherits that.
+package runpaths
 
 import (
 	"debug/elf"
 	"slices"
 
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/elfedit"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/normal"
@@ -11,10 +15,10 @@ import (
 	"cuda-runpath/pkg/tree"
 )
 
-// RunPaths is what the tools ask for that edit run paths, of each file alike. Several maps
+// Edit is what is asked for of run paths, of each file alike. Several maps
 // cost one walk and one open a file. It serves several goroutines.
-type RunPaths struct {
-	Options
+type Edit struct {
+	edit.Options
 	Normal     *normal.Maps
 	ForceRPath bool
 	// ForceRunPath gives a file a DT_RUNPATH that has a DT_RPATH also where nothing else of it changes.
@@ -34,22 +38,16 @@ type RunPaths struct {
 	Shrink    func(entry string) bool
 	Temporary []string
 	// Opened are directories in which the CUDA toolkit's libraries are looked for that a file
-	// names in read-only data: see [normal.Maps.Opened].
+	// names in read-only data.
 	Opened []string
 	// Offer finds the stub directories of each file; a dry run does nothing else.
 	Offer bool
 }
 
-// State is what a file has for a run path.
-type State struct {
-	Tag  elf.DynTag // DT_RUNPATH, DT_RPATH, or DT_NULL for none
-	List runpath.List
-}
-
-// RunPathResult is what came of a file's run path.
-type RunPathResult struct {
-	Result
-	Before, After State
+// Result is what came of a file's run path.
+type Result struct {
+	edit.Result
+	Before, After edit.State
 	// Notes are about the entries. Of a failed file there are none.
 	Notes runpath.Notes
 	// ClearedStack: it no longer asks for an executable stack.
@@ -58,7 +56,7 @@ type RunPathResult struct {
 	Shadowed *string
 	Stubs    []string // stub directories, expanded; only with Offer
 	// KeptRPath is why it has a DT_RPATH; nil where nothing is known to need that.
-	KeptRPath *Loss
+	KeptRPath *edit.Loss
 	// Calls are the driver's functions that it refers to without needing any of the driver's libraries; only with
 	// WhenNeeds.
 	Calls []string
@@ -67,16 +65,16 @@ type RunPathResult struct {
 }
 
 // File edits one file.
-func (p *RunPaths) File(f *tree.File) *RunPathResult {
-	r := &RunPathResult{}
-	d := &runPathDecision{RunPaths: p, path: f.Path, RunPathResult: r}
-	r.Result = File(f, p.Options, d.decide)
+func (p *Edit) File(f *tree.File) *Result {
+	r := &Result{}
+	d := &decision{Edit: p, path: f.Path, Result: r}
+	r.Result = edit.File(f, p.Options, d.decide)
 	switch r.Action {
-	case Edited:
+	case edit.Edited:
 		r.After = d.planned
 		return r
-	case Failed:
-		Again(f, func(im *elfimage.Image) {
+	case edit.Failed:
+		edit.Again(f, func(im *elfimage.Image) {
 			if now, err := StateOf(im); err == nil {
 				r.After = now
 			}
@@ -89,80 +87,21 @@ func (p *RunPaths) File(f *tree.File) *RunPathResult {
 
 // Would returns what File would do to the run path of a file, whatever that inherits; ok is false where it has no place
 // for one, or cannot be read.
-func (p *RunPaths) Would(f *tree.File) (Move, bool) {
+func (p *Edit) Would(f *tree.File) (edit.Move, bool) {
 	asked := *p
 	asked.Inherits = nil
-	d := &runPathDecision{RunPaths: &asked, path: f.Path, RunPathResult: &RunPathResult{}}
-	return Would(f, d.decide, func() (from, to State) { return d.Before, d.planned })
+	d := &decision{Edit: &asked, path: f.Path, Result: &Result{}}
+	return Would(f, d.decide, func() (from, to edit.State) { return d.Before, d.planned })
 }
 
-// Would returns what an edit would do to the run path of a file whose decision is decide, which is asked, and states
-// then; ok is false where it has no place for one, or cannot be read.
-func Would(f *tree.File, decide Decide, states func() (from, to State)) (m Move, ok bool) {
-	if f.Err != nil || !f.ELF() || f.SameAs != "" {
-		return m, false
-	}
-	planned, err := Read(f, func(im *elfimage.Image) (*elfedit.Change, string, error) {
-		_, _, err := decide(im)
-		ok = im.SkipReason() == "" && err == nil
-		return nil, "not now", err
-	})
-	planned.Release()
-	m.Path = f.Path
-	m.From, m.To = states()
-	return m, ok && err == nil
-}
-
-// StateOf reads a file's run path.
-func StateOf(im *elfimage.Image) (State, error) {
-	tag, list, err := im.RunPath()
-	return State{tag, runpath.Parse(list)}, err
-}
-
-// RunPathChange returns the change that gives a file a run path, or nil where it has that:
-// an empty list and no tag are the same to the loader. shadowed is the DT_RPATH that is lost,
-// where the file has one beside its DT_RUNPATH. kept is why it is a DT_RPATH although that was not asked for.
-func RunPathChange(im *elfimage.Image, path string, after runpath.List, rpath bool,
-	inherits Inherits) (c *elfedit.RunPath, shadowed *string, kept *Loss, err error) {
-	tag, list, err := im.RunPath()
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	old, both, err := im.Shadowed()
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	c = &elfedit.RunPath{Tag: elf.DT_RUNPATH, List: after.String()}
-	switch {
-	case c.List == "":
-		c.Tag = elf.DT_NULL
-	case rpath:
-		c.Tag = elf.DT_RPATH
-	case tag != elf.DT_RUNPATH && inherits != nil:
-		if kept, err = inherits(path); err != nil {
-			return nil, nil, nil, err
-		}
-		if kept != nil {
-			c.Tag = elf.DT_RPATH
-		}
-	}
-	switch {
-	case both:
-		return c, &old, kept, nil
-	case c.List == list && (c.Tag == tag || list == ""):
-		return nil, nil, kept, nil
-	}
-	return c, nil, kept, nil
-}
-
-type runPathDecision struct {
-	*RunPaths
-	*RunPathResult
+type decision struct {
+	*Edit
+	*Result
 	path    string
-	planned State
+	planned edit.State
 }
 
-func (d *runPathDecision) decide(im *elfimage.Image) (*elfedit.Change, string, error) {
+func (d *decision) decide(im *elfimage.Image) (*elfedit.Change, string, error) {
 	if reason := im.SkipReason(); reason != "" {
 		return nil, string(reason), nil
 	}
@@ -178,7 +117,7 @@ func (d *runPathDecision) decide(im *elfimage.Image) (*elfedit.Change, string, e
 			return nil, "", err
 		}
 		if !needs {
-			d.Calls = normal.Calls(im)
+			d.Calls = calls(im)
 			needs = len(d.Calls) > 0
 		}
 		if !needs {
@@ -188,8 +127,8 @@ func (d *runPathDecision) decide(im *elfimage.Image) (*elfedit.Change, string, e
 			return nil, "does not need the driver", nil
 		}
 	}
-	if d.RunPaths.Offer {
-		if d.Stubs = d.Normal.StubsAmong(d.path, before.List); d.DryRun {
+	if d.Edit.Offer {
+		if d.Stubs = d.stubsAmong(im, before.List); d.DryRun {
 			return nil, "", nil
 		}
 	}
@@ -199,8 +138,8 @@ func (d *runPathDecision) decide(im *elfimage.Image) (*elfedit.Change, string, e
 		if err != nil {
 			return nil, "", err
 		}
-		if len(d.RunPaths.Opened) > 0 {
-			if after, d.Opens, d.OpenDirs, err = d.Normal.Opened(im, d.path, after, d.RunPaths.Opened); err != nil {
+		if len(d.Edit.Opened) > 0 {
+			if after, d.Opens, d.OpenDirs, err = d.opened(im, d.path, after); err != nil {
 				return nil, "", err
 			}
 		}
@@ -208,12 +147,12 @@ func (d *runPathDecision) decide(im *elfimage.Image) (*elfedit.Change, string, e
 		// The tag changes where something asks for it: a DT_RPATH is inherited, a DT_RUNPATH is not.
 		keep := before.Tag == elf.DT_RPATH && d.Rewrite == nil && (d.Maps == 0 ||
 			!d.ForceRunPath && slices.Equal(after, before.List))
-		if change.RunPath, d.Shadowed, d.KeptRPath, err = RunPathChange(im, d.path, after, d.ForceRPath || keep,
+		if change.RunPath, d.Shadowed, d.KeptRPath, err = Change(im, d.path, after, d.ForceRPath || keep,
 			d.Inherits); err != nil {
 			return nil, "", err
 		}
 		if change.RunPath != nil {
-			d.planned = State{change.RunPath.Tag, after}
+			d.planned = edit.State{Tag: change.RunPath.Tag, List: after}
 		}
 	}
 	if d.clears(im) {
@@ -226,16 +165,16 @@ func (d *runPathDecision) decide(im *elfimage.Image) (*elfedit.Change, string, e
 }
 
 // clears reports whether the file asks for an executable stack, and is not to.
-func (p *RunPaths) clears(im *elfimage.Image) bool {
+func (p *Edit) clears(im *elfimage.Image) bool {
 	stack := im.Stack()
 	return p.ClearExecStack && stack != nil && stack.Flags&elf.PF_X != 0
 }
 
 // rewrite returns the run path as it is to be.
-func (d *runPathDecision) rewrite(im *elfimage.Image, before runpath.List, maps runpath.Map) (
+func (d *decision) rewrite(im *elfimage.Image, before runpath.List, maps runpath.Map) (
 	runpath.List, runpath.Notes, error) {
 	if d.Shrink != nil {
-		return d.Normal.Shrink(im, d.path, before, d.Shrink, d.Temporary)
+		return d.shrink(im, d.path, before)
 	}
 	if d.Rewrite != nil {
 		after := d.Rewrite(before)
@@ -258,4 +197,29 @@ func (d *runPathDecision) rewrite(im *elfimage.Image, before runpath.List, maps 
 	}
 	after, notes := d.Normal.Apply(file, before, maps)
 	return after, notes, nil
+}
+
+// stubsAmong returns the stub directories among entries, with their tokens expanded.
+func (d *decision) stubsAmong(im *elfimage.Image, list runpath.List) (found []string) {
+	entries := d.Normal.Entries(normal.FileOf(d.path, im))
+	for _, entry := range list {
+		if d.Normal.StubDirs.Contains(runpath.Key(entry)) {
+			found = append(found, entries.Directories(entry)...)
+		}
+	}
+	return found
+}
+
+// calls returns the functions of the driver's libraries that a file refers to and does not itself define.
+func calls(im *elfimage.Image) (names []string) {
+	l, known, err := im.Linkage()
+	if err != nil || !known {
+		return nil
+	}
+	for _, r := range l.References {
+		if library, _ := driver.SymbolOwner(r.Name); driver.Provides(library) && !slices.Contains(names, r.Name) {
+			names = append(names, r.Name)
+		}
+	}
+	return names
 }

@@ -1,4 +1,4 @@
-package normal
+package runpaths
 
 import (
 	"errors"
@@ -10,10 +10,11 @@ import (
 	"slices"
 
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/normal"
 )
 
 // OfferIn returns an offer in a directory, which is made for the first stub.
-func (m *Maps) OfferIn(dir string) *Offer { return &Offer{dir: dir, maps: m} }
+func OfferIn(dir string, m *normal.Maps) *Offer { return &Offer{dir: dir, maps: m} }
 
 // Offer links the driver-provided stubs of directories into one directory, by
 // soname, so that LD_LIBRARY_PATH can offer them where there is no driver. The
@@ -22,7 +23,7 @@ func (m *Maps) OfferIn(dir string) *Offer { return &Offer{dir: dir, maps: m} }
 type Offer struct {
 	dir   string
 	in    *os.Root // dir, open from the first stub until the end of the process
-	maps  *Maps
+	maps  *normal.Maps
 	done  map[string]bool
 	links map[string]string // soname to what is linked
 	// Errs are the links that could not be made.
@@ -39,9 +40,9 @@ func (o *Offer) From(stubDirs []string) {
 			o.done, o.links = map[string]bool{}, map[string]string{}
 		}
 		o.done[dir] = true
-		sonames := o.maps.sonames(dir)
+		sonames := o.maps.Libraries(dir)
 		for _, path := range slices.Compact(slices.Sorted(maps.Values(sonames))) {
-			soname, _ := o.maps.soname(path)
+			soname, _ := o.maps.Soname(path)
 			if soname == "" || o.links[soname] != "" || !driver.Provides(soname) {
 				continue
 			}
