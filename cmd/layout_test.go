@@ -25,7 +25,7 @@ import (
 var layers = [][]string{
 	{"elfimage", "runpath", "forwardcompat", "resolution", "store", "remedy", "regular", "nixpkgs",
 		"realpath", "scripts/syntax", "scripts/wrapper"},
-	{"tree", "plainfile"},
+	{"tree", "plainfile", "remedy/change"},
 	{"sysroot"},
 	{"elfedit", "ldcache", "driver", "gpucode"},
 	{"files", "scripts", "references"},
@@ -108,7 +108,7 @@ var linked = []struct{ tools, packages string }{
 		"edit normal loader ldcache files realpath elfedit elfimage tree regular driver runpath resolution store remedy"},
 	{"autoPatchelf", "cli/autopatchelf fixup nixpkgs plainfile"},
 	{"noRunpathAmbiguity", "cli/ambiguity cli/findings cli/loading cli/sweep cli/walk cli/flags cli/command cli/urfave " +
-		"check explain explain/places starts forwardcompat process scripts/syntax scripts/wrapper references gpucode nixpkgs host host/ldconf host/nixconf host/opened " +
+		"check remedy/change explain explain/places starts forwardcompat process scripts/syntax scripts/wrapper references gpucode nixpkgs host host/ldconf host/nixconf host/opened " +
 		"loader ldcache files sysroot realpath elfimage tree plainfile regular driver runpath resolution store remedy"},
 }
 
@@ -321,7 +321,7 @@ var byHand = map[string]string{
 	"pkg/host/doctor.go":      "sudo before a command; names of device nodes and of groups",
 }
 
-// A command is made of its words in pkg/remedy, which quotes each; what edits a file is made by remedy.Edit, which knows what
+// A command is made of its words in pkg/remedy, which quotes each; what edits a file is made by remedy/change, which knows what
 // nobody edits. As far as the text of a program shows: a literal that is a command with a place for a value in it, or that ends where
 // one would be, and a remedy in words whose format is no constant.
 func TestCommandsAreMadeInOnePlace(t *testing.T) {
@@ -383,7 +383,7 @@ func TestCommandsAreMadeInOnePlace(t *testing.T) {
 				}
 				if s, ok := "", false; name == "remedy.Run" && len(n.Args) > 0 {
 					if s, ok = literal(n.Args[0]); ok && slices.Contains(editors, s) {
-						wrong(n, "what edits a file is remedy.Edit's, which knows what nobody edits: %s", s)
+						wrong(n, "what edits a file is change.Edit's, which knows what nobody edits: %s", s)
 					}
 				}
 				if (name == "remedy.Do" || name == "remedy.Say" || strings.HasSuffix(name, ".And")) && len(n.Args) > 0 && !constant(n.Args[0]) {

@@ -8,6 +8,7 @@ import (
 	"cuda-runpath/pkg/check"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/remedy"
+	"cuda-runpath/pkg/remedy/change"
 	"cuda-runpath/pkg/scripts"
 	"cuda-runpath/pkg/scripts/syntax"
 	"cuda-runpath/pkg/store"
@@ -33,7 +34,7 @@ func (a *Auditor) Script(p, text string, lang syntax.Language) *check.Report {
 		if place.Replace != "" {
 			file := a.Layout.File(a.real(p))
 			file.Path = p
-			f.Remedy = remedy.Edit(file, "runpath", "scripts", "--fix")
+			f.Remedy = change.Edit(file, "runpath", "scripts", "--fix")
 		}
 		if s := place.Substitute(text, places); s != "" {
 			f.Remedy = f.And(", or in the Nix package: %s", remedy.Substitute(path.Base(p), s))

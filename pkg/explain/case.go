@@ -11,6 +11,7 @@ import (
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/process"
 	"cuda-runpath/pkg/remedy"
+	"cuda-runpath/pkg/remedy/change"
 	"cuda-runpath/pkg/runpath"
 )
 
@@ -233,7 +234,7 @@ func (c *Case) report(f Conclusion) {
 	}
 	driven := f.ID == StubEntry || f.ID == DriverBeforeCompat || f.ID == Ambiguous && driver.Provides(f.Library)
 	if file := c.File(c.Load.Main, driven); file.Object != "" && f.FixInPackage() != remedy.Text(f.Fix) {
-		f.Remedy = remedy.InPackage(file, f.FixInPackage())
+		f.Remedy = change.InPackage(file, f.FixInPackage())
 	}
 	c.found = append(c.found, c.Strictly(f))
 }

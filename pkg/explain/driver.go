@@ -12,6 +12,7 @@ import (
 	"cuda-runpath/pkg/forwardcompat"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/remedy"
+	"cuda-runpath/pkg/remedy/change"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/store"
 )
@@ -342,17 +343,17 @@ func (l *Layout) StubReplace() []string {
 
 // Edit is the remedy of running an editing tool on an object's file.
 func (c *Case) Edit(o *loader.Object, argv ...string) remedy.Remedy {
-	return remedy.Edit(c.File(o, false), argv...)
+	return change.Edit(c.File(o, false), argv...)
 }
 
 // EditForDriver is Edit where what is wrong is which of the driver's libraries is found: hostDriver run gives a program
 // the host's, whatever its files say.
 func (c *Case) EditForDriver(o *loader.Object, argv ...string) remedy.Remedy {
-	return remedy.Edit(c.File(o, true), argv...)
+	return change.Edit(c.File(o, true), argv...)
 }
 
 // File is the file of an object, as what a remedy would change; driver says what [Case.EditForDriver] says.
-func (c *Case) File(o *loader.Object, driven bool) remedy.File {
+func (c *Case) File(o *loader.Object, driven bool) change.File {
 	f := c.Layout.File(o.File.Path)
 	f.Driver = driver.Provides(path.Base(o.File.Path)) || o.File.Soname != "" && driver.Provides(o.File.Soname)
 	if o == c.Load.Main {
@@ -366,8 +367,8 @@ func (c *Case) File(o *loader.Object, driven bool) remedy.File {
 
 // File is a file, or a directory, of this machine as what a remedy would change. at is its path, free of symbolic
 // links.
-func (l *Layout) File(at string) remedy.File {
-	f := remedy.File{Path: at, Object: store.Object(l.StubDirs.Store, at), Building: l.Nix}
+func (l *Layout) File(at string) change.File {
+	f := change.File{Path: at, Object: store.Object(l.StubDirs.Store, at), Building: l.Nix}
 	f.Rest = strings.TrimPrefix(strings.TrimPrefix(at, f.Object), "/")
 	return f
 }

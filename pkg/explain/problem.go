@@ -14,6 +14,7 @@ import (
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/nixpkgs"
 	"cuda-runpath/pkg/remedy"
+	"cuda-runpath/pkg/remedy/change"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/store"
 )
@@ -317,10 +318,10 @@ func (c *Case) notFound(o *loader.Object) Conclusion {
 		has := nixpkgs.Package(o.Name)
 		switch file := c.File(to, false); {
 		case file.Object != "" && has != "":
-			p.Remedy = remedy.InPackage(file, remedy.Say(
+			p.Remedy = change.InPackage(file, remedy.Say(
 				"add %s, which has %s, to buildInputs, and autoPatchelfHook to nativeBuildInputs", has, o.Name))
 		case file.Object != "":
-			p.Remedy = remedy.InPackage(file, remedy.Say(
+			p.Remedy = change.InPackage(file, remedy.Say(
 				"add the package that has %s to buildInputs, and autoPatchelfHook to nativeBuildInputs", o.Name))
 		case to != main:
 			p.Remedy = remedy.Do("add the directory that holds it to the run path of %s, as autoPatchelf --libs DIR does",
@@ -430,7 +431,7 @@ func (c *Case) supply(name string, to *loader.Object) (r remedy.Remedy, ok bool)
 			_, why := s.In(path.Dir(p), name)
 			return why == "" && s.Holds(path.Dir(p), path.Base(p))
 		}); at != "" {
-			return remedy.Link(c.Layout.File(path.Dir(at)), path.Base(at),
+			return change.Link(c.Layout.File(path.Dir(at)), path.Base(at),
 				name).And(": the soname of %s is %s, but the loader looks for a file of that name", at, name), true
 		}
 	}

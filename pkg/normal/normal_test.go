@@ -95,13 +95,7 @@ func write(t *testing.T, files map[string]tinyelf.Object) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, o := range files {
-		at := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(at, o.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		tinyelf.Put(t, filepath.Join(dir, name), o)
 	}
 	return dir
 }

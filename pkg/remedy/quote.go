@@ -21,7 +21,7 @@ func Quote(words ...string) string {
 			}
 			return "eval " + printed(strings.Join(plain, " "))
 		}
-		quoted[i] = word(w)
+		quoted[i] = Word(w)
 	}
 	return strings.Join(quoted, " ")
 }
@@ -48,19 +48,19 @@ func Say(format string, values ...any) Text {
 		case []string:
 			quoted := make([]string, len(v))
 			for i, w := range v {
-				quoted[i] = word(w)
+				quoted[i] = Word(w)
 			}
 			said += List(quoted)
 		case string:
-			said += word(v)
+			said += Word(v)
 		}
 		said += parts[i+1]
 	}
 	return Text(shown(said))
 }
 
-// word is one word, which does not end in a newline.
-func word(w string) string {
+// Word is one word, which does not end in a newline.
+func Word(w string) string {
 	switch {
 	case !Seen(w):
 		return printed(w)
@@ -99,11 +99,19 @@ func special(r rune) bool {
 	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:=@,%", r))
 }
 
+// Operand returns a path as an argument that no command takes for an option.
+func Operand(path string) string {
+	if strings.HasPrefix(path, "-") {
+		return "./" + path
+	}
+	return path
+}
+
 // InNix returns a word as a shell reads it back from an indented string of Nix, where a package has its commands: there
 // are neither two quotes nor a dollar before a brace in it but for one expression, which Nix is to read. The word must
 // not end in a newline.
 func InNix(w, expression string) string {
-	if word(w) == w && strings.Trim(w, "\n") == w {
+	if Word(w) == w && strings.Trim(w, "\n") == w {
 		return w
 	}
 	parts := []string{w}

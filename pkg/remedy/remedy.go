@@ -2,7 +2,7 @@
 // command does it, that command, so that tests and programs can follow it.
 //
 // It is where a command becomes text. A value, such as a file's name, reaches that through [Quote], [Say] and [InNix]
-// alone, and a command that edits a file is one of [Edit], which knows what nobody edits.
+// alone, and a command that edits a file is one of package change's, which knows what nobody edits.
 package remedy
 
 import (
@@ -18,7 +18,7 @@ type Remedy struct {
 	Command []string `json:"command,omitempty"`
 }
 
-// Run returns the remedy of running a command. What edits a file is for [Edit].
+// Run returns the remedy of running a command. What edits a file is for package change.
 func Run(argv ...string) Remedy { return Remedy{Fix: Quote(argv...), Command: argv} }
 
 // Do returns a remedy that is not one command: words, as [Say] has them.

@@ -1,9 +1,13 @@
-package remedy
+// Package change has the remedies that change a file: run a tool, make a link. What nobody edits, a file of a Nix store
+// or of the host's driver, gets words in place of a command.
+package change
 
 import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"cuda-runpath/pkg/remedy"
 )
 
 // File is a file that a command is to change, or the directory in which one is to make a file.
@@ -30,58 +34,59 @@ var hooks = map[string]string{
 // Edit returns the remedy of running an editing tool on a file: its name and arguments are argv, to which the file's
 // path is added. What nobody edits, a file of a Nix store or of the host's driver, gets words: what helps today, and
 // what the author of the package writes.
-func Edit(f File, argv ...string) Remedy {
+func Edit(f File, argv ...string) remedy.Remedy {
 	switch {
 	case f.Object == "" && !f.Driver:
-		return Run(append(slices.Clone(argv), Operand(f.Path))...)
+		return remedy.Run(append(slices.Clone(argv), remedy.Operand(f.Path))...)
 	case f.Driver:
-		return f.today(Say("; %s itself is the host's driver's, which is not edited", f.Path))
+		return f.today(remedy.Say("; %s itself is the host's driver's, which is not edited", f.Path))
 	}
 	if more, is := hooks[argv[0]]; is {
-		return f.today(Say(forGood+"add %s to nativeBuildInputs"+more, argv[0]))
+		return f.today(remedy.Say(forGood+"add %s to nativeBuildInputs"+more, argv[0]))
 	}
 	words := make([]string, len(argv))
 	for i, w := range argv {
 		words[i] = f.inBuild(w)
 	}
-	return f.today(Say(forGood+"in the postFixup of the package: %s %s", Text(strings.Join(words, " ")), f.inOutput("")))
+	return f.today(remedy.Say(forGood+"in the postFixup of the package: %s %s", remedy.Text(strings.Join(words, " ")),
+		f.inOutput("")))
 }
 
 // Link returns the remedy of making a symbolic link in a directory.
-func Link(dir File, target, name string) Remedy {
+func Link(dir File, target, name string) remedy.Remedy {
 	if dir.Object == "" {
-		return Run("ln", "-s", Operand(target), strings.TrimSuffix(dir.Path, "/")+"/"+name)
+		return remedy.Run("ln", "-s", remedy.Operand(target), strings.TrimSuffix(dir.Path, "/")+"/"+name)
 	}
-	return Do("in the postFixup of the package that makes %s: %s %s", dir.Object, Command("ln", "-s", Operand(target)),
-		dir.inOutput("/"+name))
+	return remedy.Do("in the postFixup of the package that makes %s: %s %s", dir.Object,
+		remedy.Command("ln", "-s", remedy.Operand(target)), dir.inOutput("/"+name))
 }
 
 // InPackage returns what to do about a file of a store, where what the author of its package writes is known.
-func InPackage(f File, what Text) Remedy { return f.today(forGood + what) }
+func InPackage(f File, what remedy.Text) remedy.Remedy { return f.today(forGood + what) }
 
 const forGood = "; for good, "
 
 // today begins with what helps without a change of the file.
-func (f File) today(then Text) Remedy {
+func (f File) today(then remedy.Text) remedy.Remedy {
 	switch {
 	case f.Building:
-		return Do("%s", Text(strings.TrimPrefix(string(then), forGood)))
+		return remedy.Do("%s", remedy.Text(strings.TrimPrefix(string(then), forGood)))
 	case f.Program != "":
-		return Do("for today, %s%s", f.ByHostDriver(), then)
+		return remedy.Do("for today, %s%s", f.ByHostDriver(), then)
 	case f.Driver:
-		return Do("start programs by hostDriver run, or have hostDriver install it%s", then)
+		return remedy.Do("start programs by hostDriver run, or have hostDriver install it%s", then)
 	}
-	return Do("for today, edit a copy%s", then)
+	return remedy.Do("for today, edit a copy%s", then)
 }
 
 // ByHostDriver is the command that gives the program the driver of a host that has no driver link; of what is no
 // program, it says PROGRAM.
-func (f File) ByHostDriver() Text {
+func (f File) ByHostDriver() remedy.Text {
 	program := cmp.Or(f.Program, "PROGRAM")
 	if f.Program != "" && !strings.Contains(program, "/") { // which would be looked for on PATH
 		program = "./" + program
 	}
-	return Command("hostDriver", "run", program)
+	return remedy.Command("hostDriver", "run", program)
 }
 
 // inBuild is a word of a command in the script that builds the object, which has another path then.
@@ -89,7 +94,7 @@ func (f File) inBuild(w string) string {
 	parts := strings.Split(w, f.Object)
 	for i, part := range parts {
 		if parts[i] = ""; part != "" || len(parts) == 1 {
-			parts[i] = word(part)
+			parts[i] = remedy.Word(part)
 		}
 	}
 	return strings.Join(parts, f.output())
@@ -99,10 +104,10 @@ func (f File) inBuild(w string) string {
 func (f File) output() string { return `"$` + outputOf(f.Object) + `"` }
 
 // inOutput is a file of the object as the script that builds it names it.
-func (f File) inOutput(more string) Text {
-	out := Text(f.output())
+func (f File) inOutput(more string) remedy.Text {
+	out := remedy.Text(f.output())
 	if rest := strings.TrimPrefix(f.Rest+more, "/"); rest != "" {
-		out += "/" + Text(word(rest))
+		out += "/" + remedy.Text(remedy.Word(rest))
 	}
 	return out
 }
@@ -117,12 +122,4 @@ func outputOf(object string) string {
 		return last
 	}
 	return "out"
-}
-
-// Operand returns a path as an argument that no command takes for an option.
-func Operand(path string) string {
-	if strings.HasPrefix(path, "-") {
-		return "./" + path
-	}
-	return path
 }
