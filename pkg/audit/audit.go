@@ -107,7 +107,7 @@ func (u *Audit) Wrapper(file string) (found []explain.Conclusion) {
 // its modules have reports of their own.
 func (u *Audit) python(start process.Start) (found []explain.Conclusion) {
 	state, err := start.Begin(u.a.Loader)
-	if err != nil || state.Static || len(start.Opens) == 0 {
+	if err != nil || state.Role == loader.Static || len(start.Opens) == 0 {
 		return nil
 	}
 	s := u.a.Case(state)
@@ -233,8 +233,8 @@ func (u *Audit) Finish(p *Pending) *check.Report {
 // ofProcess reports whether a conclusion on a library is what a process that has it may settle: another file is there
 // by then.
 func ofProcess(s *explain.Case, f *explain.Conclusion) bool {
-	return !s.Program && f.Object != nil && f.By != nil && (f.ID == explain.LoadError || f.ID == explain.LibcMismatch ||
-		f.ID == explain.StubLoaded)
+	return s.Role != loader.Program && f.Object != nil && f.By != nil &&
+		(f.ID == explain.LoadError || f.ID == explain.LibcMismatch || f.ID == explain.StubLoaded)
 }
 
 // union adds to findings those that are not among them.

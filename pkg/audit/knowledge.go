@@ -65,7 +65,7 @@ func (c *knowledge) learn(name string, of *explain.Case) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	main := of.Load.Main.File
-	who := opener{name, main, of.Load.Program}
+	who := opener{name, main, of.Load.Role == loader.Program}
 	c.examined[main.Path] = true
 	at := name
 	if abs, err := filepath.Abs(at); err == nil {
@@ -100,14 +100,14 @@ func (c *knowledge) objects(who opener, of *explain.Case) {
 		if o.File == nil {
 			continue
 		}
-		if of.Program {
+		if of.Role == loader.Program {
 			c.held[of.Request(o, "")] = true
 		}
 		for _, u := range o.Uses {
 			if !u.To.Found() || slices.ContainsFunc(u.To.Lacks, func(l loader.Lack) bool { return l.By == o }) {
 				continue
 			}
-			if request := of.Request(o, u.Name); of.Program {
+			if request := of.Request(o, u.Name); of.Role == loader.Program {
 				c.met[request] = true
 			} else if o != of.Main {
 				c.alone[request] = true
@@ -124,7 +124,7 @@ func (c *knowledge) objects(who opener, of *explain.Case) {
 // excused reports whether a start that exists has what a library by itself does not find: the process of a program that
 // it is in or, where it is in none, a library that loads it and that somebody may open. What a program lacks, it lacks.
 func (c *knowledge) excused(s *explain.Case, f *explain.Conclusion) bool {
-	if s.Program || f.By == nil || f.By.File == nil {
+	if s.Role == loader.Program || f.By == nil || f.By.File == nil {
 		return false
 	}
 	request := s.Request(f.By, f.Library)
@@ -136,7 +136,7 @@ func (c *knowledge) excused(s *explain.Case, f *explain.Conclusion) bool {
 // finds reports whether an object finds a name in the process of a program that opens the file of a case.
 func (u *Audit) finds(program string, s *explain.Case, by *loader.Object, name string) bool {
 	state, err := starts.Begin(u.a.Loader, program, false)
-	if err != nil || state.Static {
+	if err != nil || state.Role == loader.Static {
 		return false
 	}
 	state.OpenAll(state.Likely(false), func(string) bool { return false })
@@ -199,7 +199,7 @@ func (u *Audit) unresolved(s *explain.Case) (all []explain.Conclusion) {
 				all = append(all, f)
 			}
 		case f.ID == explain.UndefinedSymbol, f.ID == explain.TwoMajors:
-			if s.Program || !c.held[s.Request(s.Main, "")] { // else it is judged where a program loads it
+			if s.Role == loader.Program || !c.held[s.Request(s.Main, "")] { // else it is judged where a program loads it
 				all = append(all, f)
 			}
 		case f.Verdict != nil, f.ID == explain.OpenedAbsent:
@@ -208,12 +208,12 @@ func (u *Audit) unresolved(s *explain.Case) (all []explain.Conclusion) {
 			}
 		case c.excused(s, &f):
 		case f.ID == explain.MissingVersion:
-			if direct || s.Load.Program {
+			if direct || s.Load.Role == loader.Program {
 				all = append(all, f)
 			}
-		case direct, (s.Load.Program || !there) && !indirect[f.Library]:
+		case direct, (s.Load.Role == loader.Program || !there) && !indirect[f.Library]:
 			indirect[f.Library] = indirect[f.Library] || !direct
-			if !s.Load.Program && f.Severity == explain.Error && f.ID != explain.LibcMismatch {
+			if s.Load.Role != loader.Program && f.Severity == explain.Error && f.ID != explain.LibcMismatch {
 				var who string
 				who, f.Severity = u.before(f.Library, f.By, s)
 				f.Message += who

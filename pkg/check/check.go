@@ -36,7 +36,7 @@ func (a *Checker) Ambiguity(p string) *Report {
 	return a.Examine(p, process.Start{Environment: a.Loader.Environment()}, func(s *explain.Case, r *Report) {
 		r.Findings = s.Tried(slices.DeleteFunc(s.All(), func(f explain.Conclusion) bool {
 			// which loader a library is for, is its program's matter
-			return !slices.Contains(ambiguity, f.ID) || f.ID == explain.LibcMismatch && !s.Program
+			return !slices.Contains(ambiguity, f.ID) || f.ID == explain.LibcMismatch && s.Role != loader.Program
 		}))
 	})
 }
@@ -51,7 +51,7 @@ func (a *Checker) Examine(p string, start process.Start, look func(*explain.Case
 		return NewSkipped(p, string(not.Reason))
 	case err != nil:
 		return NewFailed(p, err)
-	case state.Static:
+	case state.Role == loader.Static:
 		return NewSkipped(p, string(state.Main.File.ELF.SkipReason()))
 	}
 	r := &Report{Path: p, Outcome: Checked, Entries: runpath.Parse(state.Main.File.List)}

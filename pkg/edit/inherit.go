@@ -154,10 +154,10 @@ func newInheritance(l *loader.Loader, moves []Move) *inheritance {
 		add(&start{path: p})
 	}
 	for _, p := range rest { // what by itself does not find all that it needs
-		if load, err := before.Load(p); err == nil && !load.Static {
-			if load.Program && n.moves[p].From.Tag == elf.DT_RPATH {
+		if load, err := before.Load(p); err == nil && load.Role != loader.Static {
+			if load.Role == loader.Program && n.moves[p].From.Tag == elf.DT_RPATH {
 				programs = append(programs, p)
-			} else if !load.Program && slices.ContainsFunc(load.Missing(),
+			} else if load.Role != loader.Program && slices.ContainsFunc(load.Missing(),
 				func(o *loader.Object) bool { return !driver.Provides(o.Name) }) {
 				alone = append(alone, p)
 			}
@@ -206,7 +206,7 @@ func (n *inheritance) lost(tell func(loss Loss, by, owner *Move)) {
 // object found what it asked for, "" for nowhere, by its path and the name.
 func (s *start) ask(l *loader.Loader, search bool) map[[2]string]string {
 	load, err := l.Load(s.path)
-	if err != nil || load.Static {
+	if err != nil || load.Role == loader.Static {
 		return nil
 	}
 	if s.opens != "" {

@@ -85,12 +85,12 @@ func Describe(c *Case) *File {
 	if s.Main.File.Tag != 0 {
 		f.Tag, f.RunPath = s.Main.File.Tag.String(), s.Main.File.List
 	}
-	if s.Static {
+	if s.Role == loader.Static {
 		f.Reason = "no loader loads libraries for it: " + string(s.Main.File.ELF.SkipReason())
 		return f
 	}
-	f.Interpreter, f.Loader, f.Secure, f.Error = s.Interp.Path, s.Interp.Describe(), s.Secure, s.Stops()
-	f.SecureBy = s.SecureWhy
+	f.Interpreter, f.Loader, f.Error = s.Interp.Path, s.Interp.Describe(), s.Stops()
+	f.Secure, f.SecureBy = s.Secure != "", s.Secure
 	f.Missing = len(s.Missing())
 	for _, lack := range s.Main.Lacks {
 		f.Lacks = append(f.Lacks, Lack{lack.Version, lack.By.Path})

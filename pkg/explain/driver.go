@@ -359,7 +359,7 @@ func (c *Case) File(o *loader.Object, driven bool) change.File {
 	if o == c.Load.Main {
 		f.Path = c.named
 	}
-	if at := c.Load.Main.File.Path; driven && c.Load.Program && c.Load.Inside(at) == at {
+	if at := c.Load.Main.File.Path; driven && c.Load.Role == loader.Program && c.Load.Inside(at) == at {
 		f.Program = c.named
 	}
 	return f

@@ -98,7 +98,7 @@ func (c *Case) winner(name string, levels []string) (candidate, bool) {
 // loadedElsewhere reports libraries whose own run path leads to another file than
 // the one of that name which the program has loaded before.
 func (c *Case) loadedElsewhere() {
-	if !c.Load.Program {
+	if c.Load.Role != loader.Program {
 		return // what is loaded before a library is its program's matter
 	}
 	for _, o := range c.Load.Objects[1:] {
@@ -211,7 +211,7 @@ func (c *Case) environment() {
 func (c *Case) stack() {
 	if why := c.file.ExecutableStack; why != "" && c.Load.Interp != nil && c.Load.Interp.Kind == loader.GLibc {
 		what := "glibc 2.41 and newer refuse to open it with dlopen, and a program that needs it gets an executable stack"
-		if c.Load.Program {
+		if c.Load.Role == loader.Program {
 			what = "it gets one, and so do all its threads"
 		}
 		c.report(Conclusion{ID: ExecutableStack,

@@ -236,7 +236,7 @@ func (c *Case) keptReference(e *entry, fix func() remedy.Remedy) {
 // libraries reports what is wrong with the libraries that are found at start.
 func (c *Case) libraries() {
 	c.starts()
-	if c.Load.Program && c.foreign() {
+	if c.Load.Role == loader.Program && c.foreign() {
 		c.report(Conclusion{ID: FHSInterpreter, Message: fmt.Sprintf("the program asks for the loader %s, which is not Nix's",
 			c.file.Interp),
 			Remedy: remedy.Do("add autoPatchelfHook to nativeBuildInputs")})

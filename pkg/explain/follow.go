@@ -8,6 +8,7 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/files"
+	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
 )
@@ -122,7 +123,7 @@ func (c *Case) settles(f *Conclusion, before map[key]bool, whole bool, edits ...
 		}
 	})
 	state, err := c.Start.Begin(l)
-	if err != nil || state.Static {
+	if err != nil || state.Role == loader.Static {
 		return false
 	}
 	after := (&System{Options: c.Options, Loader: l}).Case(state)

@@ -40,7 +40,7 @@ func (c *Case) Note(o *loader.Object) (all []Conclusion) {
 		}
 		all = append(all, p)
 	}
-	if s.Program && o == s.Main && s.Interp.Found && !s.Interp.ReadsNote {
+	if s.Role == loader.Program && o == s.Main && s.Interp.Found && !s.Interp.ReadsNote {
 		return []Conclusion{{ID: UnreadNote, By: o, Remedy: c.Edit(o, "runpath", "cache", "remove"),
 			Message: fmt.Sprintf("it has a resolution note, which its loader %s does not read", s.Interp.Path)}}
 	}

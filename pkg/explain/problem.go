@@ -44,7 +44,7 @@ const (
 // starts reports what stops the loader although it was found.
 func (c *Case) starts() {
 	s := c.Load
-	if s.Program && s.Err == "" && s.Stops() != "" && !c.foreign() { // else that is said
+	if s.Role == loader.Program && s.Err == "" && s.Stops() != "" && !c.foreign() { // else that is said
 		f := Conclusion{ID: NoInterpreter, Message: fmt.Sprintf("the program's loader, %s, %s", s.Interp.Path, s.Interp.Why),
 			Remedy: c.newInterpreter()}
 		if !c.native() {
@@ -67,7 +67,7 @@ func (c *Case) starts() {
 			c.report(f)
 		}
 	}
-	if s.Err != "" && s.Program && !slices.ContainsFunc(s.Objects,
+	if s.Err != "" && s.Role == loader.Program && !slices.ContainsFunc(s.Objects,
 		func(o *loader.Object) bool { return o.Err != "" || !o.Found() || len(o.Lacks) > 0 }) {
 		c.report(Conclusion{ID: LoadError, Message: "the program does not start: " + s.Err,
 			Remedy: remedy.Do("build the libraries that it names again")})
@@ -97,7 +97,7 @@ func (c *Case) missing() {
 			if o.Certain() && (s.Interp.Found || o.List != nil) && !slices.ContainsFunc(o.Lacks[:i],
 				func(l loader.Lack) bool { return l.By == lack.By }) {
 				f := c.tooOld(o, lack.By)
-				if !s.Program {
+				if s.Role != loader.Program {
 					f.Severity = Warning // a program may have loaded a newer one before
 				}
 				c.report(f)
@@ -305,7 +305,7 @@ func (c *Case) notFound(o *loader.Object) Conclusion {
 	if dir := s.Ignored(main, o.Name); dir != "" && by == main {
 		p.Message += fmt.Sprintf(
 			": it is in %s, but the loader ignores that entry in a program with more rights than its caller (%s)", dir,
-			s.SecureWhy)
+			s.Secure)
 		p.Remedy = c.Edit(main, "runpath", "add", dir).And(": the directory itself is searched, $ORIGIN is not")
 		return p
 	}

@@ -33,21 +33,23 @@ type Symbols struct{ Unused, Undefined, Versions bool }
 // Any reports whether there is anything to say.
 func (q Symbols) Any() bool { return q.Unused || q.Undefined || q.Versions }
 
-// Answer fills in what was asked for, empty lists where there is none of it. unknown
-// names what is not known of this load; its list is then nil.
-func (q Symbols) Answer(f *File, s *loader.Load) (unknown []string) {
+// Answer fills in what was asked for, empty lists where there is none of it. An error names what is not known of this
+// load, whose list is then nil, and why.
+func (q Symbols) Answer(f *File, s *loader.Load) error {
+	var unknown []string
+	var why error
 	if q.Unused {
-		if unused, ok := s.Unused(); ok {
+		if unused, err := s.Unused(); err == nil {
 			f.Unused = []string{}
 			for _, u := range unused {
 				f.Unused = append(f.Unused, u.Name)
 			}
 		} else {
-			unknown = append(unknown, "what of it is unused")
+			unknown, why = append(unknown, "what of it is unused"), err
 		}
 	}
 	if q.Undefined {
-		if undefined, ok := s.Undefined(); ok {
+		if undefined, err := s.Undefined(); err == nil {
 			f.Undefined = []Undefined{}
 			for _, u := range undefined {
 				if u.Aborts == nil {
@@ -55,7 +57,7 @@ func (q Symbols) Answer(f *File, s *loader.Load) (unknown []string) {
 				}
 			}
 		} else {
-			unknown = append(unknown, "which symbols are undefined")
+			unknown, why = append(unknown, "which symbols are undefined"), err
 		}
 	}
 	if q.Versions {
@@ -68,7 +70,10 @@ func (q Symbols) Answer(f *File, s *loader.Load) (unknown []string) {
 			f.Versions = append(f.Versions, w)
 		}
 	}
-	return unknown
+	if why != nil {
+		return fmt.Errorf("cannot find out %s: %w", strings.Join(unknown, ", "), why)
+	}
+	return nil
 }
 
 // UndefinedSymbol is the identifier of what the process does not find a definition of.
@@ -80,7 +85,8 @@ const UndefinedSymbol = "undefined-symbol"
 func (c *Case) symbols() {
 	lacks := func(o *loader.Object) bool { return !o.Found() || o.Err != "" || len(o.Lacks) > 0 }
 	// Of a loader that is not here, or is for another system, it is not known what it defines itself.
-	if c.Program && !c.Symbols || c.Main.Err != "" || !c.Interp.Found ||
+	program := c.Role == loader.Program
+	if program && !c.Symbols || c.Main.Err != "" || !c.Interp.Found ||
 		slices.ContainsFunc(c.Objects[1:], func(o *loader.Object) bool {
 			return lacks(o) && o.Certain() && !driver.Provides(path.Base(o.Name))
 		}) {
@@ -90,22 +96,22 @@ func (c *Case) symbols() {
 		return lacks(o) && driver.Provides(path.Base(o.Name))
 	})
 	ours := func(u loader.Unbound) bool { return !absent || !c.ofDriver(u.Name) }
-	unbound, ok := c.Undefined()
-	if !ok {
+	unbound, err := c.Undefined()
+	if err != nil {
 		return
 	}
 	at := map[*loader.Object][]loader.Unbound{}
 	for _, u := range unbound {
 		// What glibc's own libraries lack is their loader's, which a build for another machine may have elsewhere.
-		if ours(u) && !loader.OfGLibc(path.Base(u.In.Path)) && (c.Program || u.In == c.Main && owner(u.Name) != "" ||
+		if ours(u) && !loader.OfGLibc(path.Base(u.In.Path)) && (program || u.In == c.Main && owner(u.Name) != "" ||
 			u.Aborts != nil && !u.Late) {
 			at[u.In] = append(at[u.In], u)
 		}
 	}
 	for _, o := range c.Objects {
-		c.unbound(o, at[o], c.Program)
+		c.unbound(o, at[o], program)
 	}
-	if !c.Program {
+	if !program {
 		return
 	}
 	start := slices.DeleteFunc(slices.Clone(c.Objects), func(o *loader.Object) bool {

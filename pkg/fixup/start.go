@@ -79,7 +79,7 @@ func (s *start) loadsOneOf(plans map[*Plan]bool) bool {
 func (w *loop) start(l *loader.Loader, p *Plan) *start {
 	s := &start{plan: p, loads: map[*Plan]bool{p: true}}
 	load, err := l.Start(p.Object.Real, p.runsOn(), loader.Environment{})
-	if err != nil || load.Static {
+	if err != nil || load.Role == loader.Static {
 		s.err = err
 		return s
 	}

@@ -135,7 +135,7 @@ func (t *today) inherits(o *Object, name string) (path string) {
 	for _, p := range t.heirs() {
 		load, err := t.l.Load(p.Real)
 		// once it starts, it has loaded other libraries, and found by other entries
-		if err != nil || load.Static || !healthy(load) {
+		if err != nil || load.Role == loader.Static || !healthy(load) {
 			continue
 		}
 		for _, u := range load.Open(o.Real, load.Main, loader.DlopenAsked, "").To.Uses {
@@ -156,7 +156,7 @@ func (t *today) loadPrograms() map[string][]loader.Use {
 			continue
 		}
 		load, err := t.l.Load(p.Real)
-		if err != nil || load.Static {
+		if err != nil || load.Role == loader.Static {
 			continue
 		}
 		sound := healthy(load)

@@ -189,7 +189,7 @@ func Wanted(program string) (w Wants) {
 	}
 	h := &Host{programs: l}
 	load, err := starts.Begin(l, program, true)
-	if err != nil || load.Static {
+	if err != nil || load.Role == loader.Static {
 		return w
 	}
 	w.load, w.by = load, l

@@ -654,7 +654,7 @@ func (h *Host) doctorProgram(d *Diagnosis, its *explain.Case, prefix string, drv
 		d.add(subject, Note, strings.Join(its.State.Start.Via, ", "), "",
 			"a script or wrapper that runs %s, which is examined instead", program)
 	}
-	if load.Static {
+	if load.Role == loader.Static {
 		d.add(subject, Note, program, "", "is static: it loads no libraries, and so no driver; it cannot use CUDA")
 		return ""
 	}

@@ -55,6 +55,7 @@ type Interpreter struct {
 	Soname  string
 	// ReadsNote: it reads resolution notes (nixpkgs' ldcache.patch).
 	ReadsNote bool
+	guessed   bool // no file names it
 	file      *files.File
 	hwcaps    bool // it looks into glibc-hwcaps
 	debian    bool // it passes over files of another machine and byte order, as Debian's do: see ABI.verify
@@ -78,7 +79,8 @@ var muslPathText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustComp
 
 // readInterpreter reads a loader's constants. asked says that a file names the loader, which is not guessed.
 func (l *Loader) readInterpreter(p string, a files.ABI, asked bool, nixLD string) *Interpreter {
-	in := &Interpreter{Path: p, Kind: GLibc, Version: Newest, Store: store.Contains(p), ReadsNote: l.o.ReadsNote == "yes"}
+	in := &Interpreter{Path: p, Kind: GLibc, Version: Newest, Store: store.Contains(p), ReadsNote: l.o.ReadsNote == "yes",
+		guessed: !asked}
 	if p == "" { // nixpkgs' glibc, which has no default directories outside the store
 		in.Soname, in.Store, in.Lib, in.file = path.Base(systemOf(a).interpreter), true, "lib",
 			files.Unread("", syscall.ENOENT)

@@ -18,7 +18,7 @@ import (
 // startGLibc loads the preloaded libraries and then what the program needs
 // (dl_main in elf/rtld.c).
 func (s *Load) startGLibc() {
-	if !s.Secure {
+	if s.Secure == "" {
 		list := s.LibraryPath
 		if s.Interp.Becomes != "" {
 			list = strings.TrimPrefix(strings.TrimSuffix(list, ":")+":"+cmp.Or(s.NixLDLibraryPath, nixLDLibraryPath), ":")
@@ -37,17 +37,17 @@ func (s *Load) startGLibc() {
 				o.NeededBy = nil
 			}
 			s.Main.Uses = append(s.Main.Uses, Use{name, cause, "", o, again})
-			if !o.missing && !again && o.Err == "" {
+			if o.Found() && !again && o.Err == "" {
 				queue = append(queue, o)
 			}
 		}
 	}
-	if !s.Secure {
+	if s.Secure == "" {
 		// In a set-user-ID program only set-user-ID libraries of the default
 		// directories are preloaded; what LD_PRELOAD names is then no business of ours.
 		preload(PreloadList(s.Preload), Preload)
 	}
-	preload(s.common.preload, PreloadFile)
+	preload(s.system.preload, PreloadFile)
 	if s.deps(queue) {
 		if s.direct {
 			s.checkVersions([]*Object{s.Main})
@@ -126,7 +126,7 @@ func (l *Loader) system(interp string, a files.ABI, cpu CPU, asked bool, nixLD s
 // fromSystem looks for a name in the loader's cache and in the default directories.
 func (s *Load) fromSystem(name string, r *outcome) {
 	if s.Interp.Cache == "" || !s.fromCache(name, false, r) {
-		s.openPath(name, s.common.dirs, ByDefault, nil, r)
+		s.openPath(name, s.system.dirs, ByDefault, nil, r)
 	}
 }
 
@@ -136,15 +136,15 @@ func (s *Load) fromSystem(name string, r *outcome) {
 func (s *Load) startAudits() {
 	for i, list := range [...]string{s.Environment.Audit, s.Main.File.Audit[0], s.Main.File.Audit[1]} {
 		cause := []Cause{AuditEnv, Audit, DepAudit}[i]
-		if cause == AuditEnv && s.Secure || cause != AuditEnv && s.Interp.Version < 32 {
+		if cause == AuditEnv && s.Secure != "" || cause != AuditEnv && s.Interp.Version < 32 {
 			continue
 		}
 		for _, name := range splitList(list, ":") {
-			if name == "" || s.Secure && strings.Contains(name, "/") || len(s.Audits) >= maxAudits {
+			if name == "" || s.Secure != "" && strings.Contains(name, "/") || len(s.Audits) >= maxAudits {
 				continue
 			}
-			n := &Load{l: s.l, common: s.common, abi: s.abi, CPU: s.CPU, Secure: s.Secure, Interp: s.Interp, env: s.env,
-				base: s.Main}
+			n := &Load{Conditions: s.Conditions}
+			n.Role, n.direct, n.base = Library, false, s.Main
 			self := *s.self
 			self.names, self.Uses = slices.Clip(self.names), slices.Clip(self.Uses)
 			n.self = &self
@@ -154,12 +154,12 @@ func (s *Load) startAudits() {
 			o, _ := n.mapObject(name, &caller, cause)
 			o.NeededBy, o.loader = s.Main, nil // __RTLD_CALLMAP
 			n.Main, n.Objects = o, []*Object{o}
-			if !o.missing && o.Err == "" && n.deps([]*Object{o}) {
+			if o.Found() && o.Err == "" && n.deps([]*Object{o}) {
 				n.checkVersions(n.Objects)
 			}
-			if n.crashed { // not in a module's namespace alone
+			if n.phase == crashed { // not in a module's namespace alone
 				s.stop("%s", n.Err)
-				s.crashed = true
+				s.crash()
 			}
 			s.Audits = append(s.Audits, n)
 		}
@@ -203,22 +203,24 @@ func (s *Load) deps(roots []*Object) bool {
 			if len(s.Missing()) > 0 {
 				return false // it stops there, before it has come round once
 			}
-			if s.started {
+			if s.phase == started {
 				o.Err = "DT_AUXILIARY or DT_FILTER entries form a cycle: the loader crashes"
 			}
-			s.crashed = s.crashed || s.Err == "" && !s.started
+			if s.Err == "" {
+				s.crash()
+			}
 			s.stop("%s: DT_AUXILIARY or DT_FILTER entries form a cycle: the loader crashes", o.Path)
 			return false
 		}
 		at := run // where o stands, as auxiliary libraries move it back
 		if o.settled {
 			for _, u := range o.Uses {
-				if u.Cause.Certain() && !u.To.missing && u.To.Err == "" && !listed(u.To) {
+				if u.Cause.Certain() && u.To.Found() && u.To.Err == "" && !listed(u.To) {
 					list(u.To)
 					all = append(all, item{o: u.To})
 				}
 			}
-		} else if o.File != nil && !o.missing && o.Err == "" && o != s.self {
+		} else if o.File != nil && o.Found() && o.Err == "" && o != s.self {
 			o.Uses = slices.Grow(o.Uses, len(o.File.Asks))
 			for _, d := range o.File.Asks {
 				if len(s.Objects) >= maxObjects && !s.step(maxSteps) {
@@ -233,7 +235,7 @@ func (s *Load) deps(roots []*Object) bool {
 				}
 				name := d.Name
 				if runpath.HasToken(name) { // expand_dst of elf/dl-deps.c
-					if name = s.tokens(o).Expand(name); s.Secure {
+					if name = s.tokens(o).Expand(name); s.Secure != "" {
 						s.notAllowed(o, d.Name, cause, "DST not allowed in SUID/SGID programs")
 						return false
 					} else if name == "" && cause != Auxiliary {
@@ -243,7 +245,7 @@ func (s *Load) deps(roots []*Object) bool {
 						continue
 					}
 				}
-				if o.visits > 1 && slices.ContainsFunc(o.Uses, func(u Use) bool { return u.Name == name && u.To.missing }) {
+				if o.visits > 1 && slices.ContainsFunc(o.Uses, func(u Use) bool { return u.Name == name && !u.To.Found() }) {
 					continue // it is not there the second time either
 				}
 				to, again := s.mapObject(name, o, cause)
@@ -260,7 +262,7 @@ func (s *Load) deps(roots []*Object) bool {
 					}
 					continue
 				}
-				if to.missing || to.Err != "" {
+				if !to.Found() || to.Err != "" {
 					continue
 				}
 				if listed(to) {
@@ -324,7 +326,7 @@ func (s *Load) moveBefore(o, by *Object) {
 
 // notAllowed records a name at which the loader stops without looking for it.
 func (s *Load) notAllowed(by *Object, name string, cause Cause, why string) {
-	o := &Object{Name: name, Rule: NotFound, NeededBy: by, Cause: cause, Why: why, missing: true}
+	o := &Object{Name: name, Rule: NotFound, NeededBy: by, Cause: cause, Why: why}
 	s.add(o)
 	by.Uses = append(by.Uses, Use{name, cause, "", o, false})
 	s.stop("%s: %s", name, why)
@@ -333,7 +335,7 @@ func (s *Load) notAllowed(by *Object, name string, cause Cause, why string) {
 // mapObject is _dl_map_object of elf/dl-load.c with the part of
 // _dl_map_object_from_fd that recognizes files which are loaded already.
 func (s *Load) mapObject(name string, loader *Object, cause Cause) (o *Object, again bool) {
-	if s.Main.answersTo(name) || name == "" && s.Main.program { // the program's l_name is ""
+	if s.Main.answersTo(name) || name == "" && s.Main.Rule == ByProgram { // the program's l_name is ""
 		return s.Main, true
 	}
 	if s.self.answersTo(name) {
@@ -359,7 +361,7 @@ func (s *Load) mapObject(name string, loader *Object, cause Cause) (o *Object, a
 	s.search(name, loader, &r)
 	if r.file != nil && r.fatal == "" {
 		for _, known := range s.Objects {
-			if known != s.Main && !known.missing && known.File != nil && known.File.Is(r.file) && known != s.self {
+			if known != s.Main && known.Found() && known.File != nil && known.File.Is(r.file) && known != s.self {
 				known.addName(name)
 				return known, true
 			}
@@ -369,15 +371,15 @@ func (s *Load) mapObject(name string, loader *Object, cause Cause) (o *Object, a
 	s.add(o)
 	switch {
 	case r.file != nil:
-	case s.guessed && !s.Interp.Found && OfGLibc(name):
+	case s.Interp.guessed && !s.Interp.Found && s.base == s.Main && OfGLibc(name):
 		o.Path, o.Rule, o.names = name, ByProcess, append(o.names, name)
 		return o, false
 	default:
-		o.Rule, o.missing = NotFound, true
+		o.Rule = NotFound
 		o.awaited = r.awaited && driver.Provides(name)
 		return o, false
 	}
-	if s.started && r.fatal == "" && r.file.Flags1&elf.DF_1_NOOPEN != 0 {
+	if s.phase == started && r.fatal == "" && r.file.Flags1&elf.DF_1_NOOPEN != 0 {
 		r.fatal = "shared object cannot be dlopen()ed"
 	}
 	o.origin, o.names = originOf(s.l.abs(r.path)), append(o.names, name)
@@ -394,10 +396,10 @@ func (r *outcome) object(name string, by *Object, cause Cause) *Object {
 }
 
 func (o *Object) answersTo(name string) bool {
-	if o.missing || o.Err != "" {
+	if !o.Found() || o.Err != "" {
 		return false
 	}
-	return slices.Contains(o.names, name) || !o.program && o.Path == name ||
+	return slices.Contains(o.names, name) || o.Rule != ByProgram && o.Path == name ||
 		o.File != nil && o.File.Soname == name && name != ""
 }
 
@@ -493,7 +495,7 @@ func (s *Load) byNote(name string, asks *Object, r *outcome) (done bool) {
 
 func (s *Load) fromCache(name string, nodeflib bool, r *outcome) bool {
 	t := Try{Path: s.Interp.Cache, Rule: ByCache}
-	cache, err := s.common.cache()
+	cache, err := s.system.cache()
 	if cache == nil {
 		t.Why = "does not exist"
 		if err != nil && !errors.Is(err, syscall.ENOENT) {
@@ -501,7 +503,7 @@ func (s *Load) fromCache(name string, nodeflib bool, r *outcome) bool {
 		}
 		return s.try(r, t)
 	}
-	e, ok := cache.Resolve(name, cacheABI(s.abi), s.common.processor)
+	e, ok := cache.Resolve(name, cacheABI(s.abi), s.system.processor)
 	if !ok {
 		t.Why = "has no entry for " + name
 		if cache.Damage != nil {

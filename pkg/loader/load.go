@@ -162,13 +162,10 @@ type Object struct {
 	Lacks []Lack
 	Uses  []Use // in the order of loading
 
-	origin  string
-	loader  *Object // l_loader: whose DT_RPATH is searched next
-	names   []string
-	list    []element // the directories of its DT_RPATH or DT_RUNPATH, once they are asked for
-	listed  bool
-	missing bool
-	program bool
+	origin string
+	loader *Object // l_loader: whose DT_RPATH is searched next
+	names  []string
+	list   []element // the directories of its DT_RPATH or DT_RUNPATH; nil until they are asked for
 	// noteless: the loader has come to where its resolution note is malformed.
 	noteless bool
 	late     bool // loaded by dlopen, or for a library that is
@@ -205,45 +202,71 @@ type Try struct {
 	Alien bool    // it is for another class or machine: see [ABI.Refuses]
 }
 
-// Load is what one program, or library, loads.
+// Load is what one program, or library, loads. Its conditions stay as they were asked; the namespace and the rest grow
+// as it goes on. What is in a file is a [files.File], which many loads share and none changes.
 type Load struct {
-	Environment
-	Main    *Object
-	Objects []*Object // in the order of loading, the program first, missing ones included
-	Interp  *Interpreter
-	CPU     CPU
-	// Secure: the program runs with more rights than its caller (AT_SECURE), and
-	// SecureWhy says by what: "set-user-ID", "set-group-ID", "file capabilities".
-	Secure    bool
-	SecureWhy string
+	Conditions
+	Namespace
 	// Audits are the loads of auditing modules, each in a namespace of its own.
 	Audits []*Load
-	// SymbolsErr says why Unused or Undefined, the last one that was called, gave no answer.
-	SymbolsErr error
-	Err        string // why the program would not start: the first fatal error
-	Static     bool   // the file loads nothing
-	Program    bool   // the kernel starts it, with an interpreter
-	// Truncated is set where the search was given up because it had no end in sight.
-	Truncated bool
 	// Opened and Failed are the calls of dlopen that succeeded, and those that left nothing.
 	Opened, Failed []*Opening
+	Err            string // why the program would not start: the first fatal error
+	// Truncated is set where the search was given up because it had no end in sight.
+	Truncated bool
 
-	lacking      []Lack // see Opening.Lacks
-	steps, tries int
-	rounds       int  // calls of deps
-	started      bool // all that is loaded at start is there
-	crashed      bool // the loader fails at an assertion
-	direct       bool // only what the file itself asks for
-	guessed      bool // the file names no loader
+	phase   phase
+	opening *Opening // the call of dlopen whose libraries are being checked
+	// What was done: directories searched and names compared, places remembered, calls of deps.
+	steps, tries, rounds int
+}
+
+// Conditions are what a search depends on beside the files: what was asked, and what follows from that. Nothing changes
+// them.
+type Conditions struct {
+	Environment
+	Role   Role
+	Interp *Interpreter
+	CPU    CPU
+	// Secure says by what the program runs with more rights than its caller (AT_SECURE): "set-user-ID", "set-group-ID",
+	// "file capabilities"; "" where it does not.
+	Secure string
 
 	l      *Loader
 	abi    files.ABI
-	env    []element
-	base   *Object // the program, whose DT_RPATH counts in every namespace
-	self   *Object // the loader
-	common *system
-	order  []*Object // in which the loader compares names, where that is not Objects
+	system *system
+	env    []element // of LD_LIBRARY_PATH
+	direct bool      // only what the file itself asks for
 }
+
+// Namespace is the list of what is loaded, in which the loader compares names (dlmopen(3)).
+type Namespace struct {
+	Main    *Object   // what was asked about, or an auditing module
+	Objects []*Object // in the order of loading, Main first, missing ones included
+
+	self  *Object   // the loader
+	base  *Object   // the program, whose DT_RPATH counts in every namespace
+	order []*Object // in which the loader compares names, where that is not Objects
+}
+
+// Role is what a file is to the kernel and the loader.
+type Role int
+
+// The roles.
+const (
+	Library Role = iota // others load it
+	Program             // the kernel starts it, with an interpreter
+	Static              // it loads nothing: a static program, or the loader itself
+)
+
+// phase is how far a load has come.
+type phase int
+
+const (
+	starting phase = iota
+	crashed        // the loader fails at an assertion, or crashes, before it has loaded all
+	started        // all that is loaded at start is there: errors are dlopen's, and the program's to deal with
+)
 
 // Bounds of one load, far above what real programs need, for files made to keep
 // us busy: libraries, directories searched and names compared, places remembered.
@@ -305,31 +328,28 @@ func (l *Loader) load(p, interp string, direct bool, env Environment) (*Load, er
 	switch why := f.ELF.SkipReason(); why {
 	case "", elfimage.Loader:
 	case elfimage.Static, elfimage.StaticPIE:
-		return &Load{Main: &Object{Name: p, Path: p, File: f, Rule: ByProgram}, Static: true, l: l}, nil
+		s := &Load{Conditions: Conditions{Role: Static, l: l}}
+		s.Main = &Object{Name: p, Path: p, File: f, Rule: ByProgram}
+		return s, nil
 	default:
 		return nil, &NotLoadable{why}
 	}
-	s := &Load{Environment: env}
-	s.l, s.direct = l, direct
+	s := &Load{Conditions: Conditions{Environment: env, CPU: cpuFor(l.o.CPU, f.Machine), l: l, direct: direct}}
 	s.abi, _ = f.ABI()
-	s.CPU = cpuFor(l.o.CPU, f.Machine)
-	main := &Object{Name: p, Path: p, File: f, Rule: ByProgram, program: true, origin: originOf(l.abs(p))}
+	main := &Object{Name: p, Path: p, File: f, Rule: ByProgram, origin: originOf(l.abs(p))}
 	s.Main, s.base, s.Objects = main, main, append(s.Objects, main)
 	// A program's $ORIGIN is the directory of /proc/self/exe, which has no links
 	// in it (elf/dl-origin.c); a library's is the directory of the path it was found by.
-	s.Program = f.Interp != "" && (f.Soname == "" || f.Type == elf.ET_EXEC || f.Flags1&elf.DF_1_PIE != 0)
-	if s.Program {
-		main.origin, s.SecureWhy = originOf(l.files.Inside(f.Path)), f.Secure()
+	if f.Interp != "" && (f.Soname == "" || f.Type == elf.ET_EXEC || f.Flags1&elf.DF_1_PIE != 0) {
+		s.Role, s.Secure, main.origin = Program, f.Secure(), originOf(l.files.Inside(f.Path))
 	}
-	s.Secure = s.SecureWhy != ""
-	if interp == "" {
-		interp = f.Interp
-	}
-	if s.guessed = interp == ""; s.guessed {
+	interp = cmp.Or(interp, f.Interp)
+	asked := interp != ""
+	if !asked {
 		interp = l.guess(f, main.origin)
 	}
-	s.common = l.system(interp, s.abi, s.CPU, !s.guessed, env.NixLD)
-	s.Interp = s.common.interp
+	s.system = l.system(interp, s.abi, s.CPU, asked, env.NixLD)
+	s.Interp = s.system.interp
 	at := cmp.Or(s.Interp.Path, s.Interp.Soname)
 	if s.Interp.Becomes != "" {
 		at = s.Interp.Becomes
@@ -337,7 +357,7 @@ func (l *Loader) load(p, interp string, direct bool, env Environment) (*Load, er
 	s.self = &Object{Name: s.Interp.Soname, Path: at, File: s.Interp.file, Rule: ByLoader, Cause: Needed,
 		names: []string{s.Interp.Soname, at}, origin: originOf(s.Interp.Path)}
 	if f.ELF.SkipReason() == elfimage.Loader {
-		s.Static = true
+		s.Role = Static
 		return s, nil
 	}
 	if s.Interp.Kind == Musl {
@@ -345,7 +365,7 @@ func (l *Loader) load(p, interp string, direct bool, env Environment) (*Load, er
 	} else {
 		s.startGLibc()
 	}
-	s.started = true
+	s.phase = started
 	s.settle(0)
 	return s, nil
 }
@@ -393,11 +413,17 @@ func (s *Load) fatal(o *Object, format string, args ...any) {
 	}
 }
 
-// stop records why the program does not start; once it has started, errors are
-// dlopen's, and the program's to deal with.
+// stop records why the program does not start.
 func (s *Load) stop(format string, args ...any) {
-	if s.Err == "" && !s.started {
+	if s.Err == "" && s.phase != started {
 		s.Err = fmt.Sprintf(format, args...)
+	}
+}
+
+// crash records that the loader does not come to the end of the start.
+func (s *Load) crash() {
+	if s.phase == starting {
+		s.phase = crashed
 	}
 }
 
@@ -406,7 +432,7 @@ func (s *Load) stop(format string, args ...any) {
 func (s *Load) Missing() []*Object {
 	var out []*Object
 	for _, o := range s.Objects {
-		if o.missing && o.Certain() && !o.Cause.Optional() {
+		if !o.Found() && o.Certain() && !o.Cause.Optional() {
 			out = append(out, o)
 		}
 	}
@@ -424,9 +450,9 @@ func (o *Object) Fails() string {
 		switch o := all[i]; {
 		case o.Why != "":
 			return o.Name + ": " + o.Why
-		case o.missing && o.NeededBy != nil:
+		case !o.Found() && o.NeededBy != nil:
 			return fmt.Sprintf("%s, which %s needs, is not found", o.Name, o.NeededBy.Path)
-		case o.missing:
+		case !o.Found():
 			return o.Name + " is not found"
 		case o.Err != "":
 			return o.Path + ": " + o.Err
@@ -434,7 +460,7 @@ func (o *Object) Fails() string {
 			return o.Path + ": " + o.LackText()
 		}
 		for _, u := range all[i].Uses {
-			if u.Cause.Certain() && !seen[u.To] && !(u.Cause.Optional() && (u.To.missing || u.To.Err != "")) {
+			if u.Cause.Certain() && !seen[u.To] && !(u.Cause.Optional() && (!u.To.Found() || u.To.Err != "")) {
 				seen[u.To] = true
 				all = append(all, u.To)
 			}
@@ -455,7 +481,7 @@ func (o *Object) Passed() (path, why string) {
 }
 
 // Found reports whether a file was found for the object.
-func (o *Object) Found() bool { return !o.missing }
+func (o *Object) Found() bool { return o.Rule != NotFound }
 
 // element is one directory of a list.
 type element struct {
@@ -493,8 +519,8 @@ func elements(list, separators string, t runpath.Tokens) []element {
 }
 
 func (s *Load) tokens(o *Object) runpath.Tokens {
-	return runpath.Tokens{Origin: o.origin, Lib: s.Interp.Lib, Platform: s.CPU.Platform, Secure: s.Secure,
-		Executable: o.program, Trusted: s.Interp.Dirs}
+	return runpath.Tokens{Origin: o.origin, Lib: s.Interp.Lib, Platform: s.CPU.Platform, Secure: s.Secure != "",
+		Executable: o.Rule == ByProgram, Trusted: s.Interp.Dirs}
 }
 
 // list returns the directories of an object's DT_RPATH or DT_RUNPATH.
@@ -502,7 +528,7 @@ func (s *Load) list(o *Object, tag elf.DynTag) []element {
 	if o.File == nil || o.File.Tag != tag {
 		return nil
 	}
-	if o.listed {
+	if o.list != nil {
 		return o.list
 	}
 	e := elements(o.File.List, ":", s.tokens(o))
@@ -513,7 +539,7 @@ func (s *Load) list(o *Object, tag elf.DynTag) []element {
 				maxElements)
 		}
 	}
-	o.list, o.listed = e, true
+	o.list = e
 	return e
 }
 
@@ -611,9 +637,9 @@ func (s *Load) openPath(name string, dirs []element, rule Rule, list *Object, r 
 		if !strings.HasPrefix(dir, "/") {
 			dir, relative = s.l.abs(dir), true
 		}
-		subs := s.common.subdirs
+		subs := s.system.subdirs
 		if !relative {
-			subs = s.l.existing(dir, s.common.subdirs)
+			subs = s.l.existing(dir, s.system.subdirs)
 		}
 		if len(subs) == 0 {
 			why := "the directory does not exist"
@@ -766,7 +792,7 @@ func (s *Load) Default(name string) *files.File {
 // Ignored returns, of the entries that the loader ignores because the program runs
 // with more rights than its caller, the first that would lead to a name: the directory.
 func (s *Load) Ignored(o *Object, name string) (dir string) {
-	if !s.Secure || o.File == nil {
+	if s.Secure == "" || o.File == nil {
 		return ""
 	}
 	t := s.tokens(o)
@@ -815,7 +841,7 @@ func (s *Load) OfTheHost(name string) string {
 		return ""
 	}
 	if cache, _ := s.l.Cache(ldcache.Path); cache != nil {
-		if e, ok := cache.Resolve(name, cacheABI(s.abi), s.common.processor); ok {
+		if e, ok := cache.Resolve(name, cacheABI(s.abi), s.system.processor); ok {
 			if skip, fatal := s.verify(s.l.files.Open(e.Path)); skip == "" && fatal == "" {
 				return e.Path
 			}

@@ -13,7 +13,7 @@ import (
 
 // startMusl is the loading part of __dls3 in musl's ldso/dynlink.c.
 func (s *Load) startMusl() {
-	if !s.Secure {
+	if s.Secure == "" {
 		for _, dir := range strings.FieldsFunc(s.LibraryPath, muslSeparator) {
 			s.env = append(s.env, element{dir, dir, ""})
 		}
@@ -30,7 +30,7 @@ func (s *Load) startMusl() {
 func (s *Load) muslDeps(from int) {
 	for i := from; i < len(s.Objects) && !(s.direct && i > 0); i++ {
 		o := s.Objects[i]
-		if o.missing || o.Err != "" || o == s.self || o.File == nil {
+		if !o.Found() || o.Err != "" || o == s.self || o.File == nil {
 			continue
 		}
 		for _, name := range o.File.Needed {
@@ -56,7 +56,7 @@ func MuslItself(name string) bool {
 // the path at which it was found, not to its soname.
 func (s *Load) muslLoad(name string, by *Object, cause Cause) (o *Object, again bool) {
 	miss := func(r *outcome) (*Object, bool) {
-		o := &Object{Name: name, Rule: NotFound, NeededBy: by, Cause: cause, Tried: r.tried, missing: true}
+		o := &Object{Name: name, Rule: NotFound, NeededBy: by, Cause: cause, Tried: r.tried}
 		s.Objects = append(s.Objects, o)
 		return o, false
 	}
@@ -92,7 +92,7 @@ func (s *Load) muslLoad(name string, by *Object, cause Cause) (o *Object, again 
 		}
 	}
 	for _, known := range s.Objects[1:] {
-		if !known.missing && known.Err == "" && known != s.self && known.File != nil && known.File.Is(r.file) {
+		if known.Found() && known.Err == "" && known != s.self && known.File != nil && known.File.Is(r.file) {
 			if len(known.names) == 0 && r.rule != ByPath {
 				known.names = append(known.names, path.Base(known.Path))
 			}
@@ -134,7 +134,7 @@ func (s *Load) muslVerify(o *Object, f *files.File) string {
 	}
 	// It must lie at its own addresses: EBUSY where something is there already.
 	for _, other := range s.Objects {
-		if g := other.File; other != o && g != nil && !other.missing && other.Err == "" && g.Type == elf.ET_EXEC &&
+		if g := other.File; other != o && g != nil && other.Found() && other.Err == "" && g.Type == elf.ET_EXEC &&
 			f.First < g.End && g.First < f.End {
 			return fmt.Sprintf("its addresses, from %#x, are taken by %s", f.First, other.Path)
 		}
@@ -158,7 +158,7 @@ func (s *Load) muslSearchFor(name string, by *Object, r *outcome) bool {
 			return found
 		}
 	}
-	found, _ := s.muslOpen(name, s.common.dirs, s.common.rule, nil, r)
+	found, _ := s.muslOpen(name, s.system.dirs, s.system.rule, nil, r)
 	return found
 }
 
@@ -166,10 +166,10 @@ func muslSeparator(r rune) bool { return r == ':' || r == '\n' }
 
 // muslList is fixup_rpath: a list with any token other than $ORIGIN is ignored whole.
 func (s *Load) muslList(o *Object) []element {
-	if o.listed {
+	if o.list != nil {
 		return o.list
 	}
-	var out []element
+	out := []element{}
 	list := o.File.List
 	ok := true
 	for rest := list; ; {
@@ -182,7 +182,7 @@ func (s *Load) muslList(o *Object) []element {
 			ok = false
 		}
 		rest = rest[1:]
-		if s.Secure && (o.program || !strings.HasPrefix(o.origin, "/")) {
+		if s.Secure != "" && (o.Rule == ByProgram || !strings.HasPrefix(o.origin, "/")) {
 			ok = false
 		}
 	}
@@ -195,7 +195,7 @@ func (s *Load) muslList(o *Object) []element {
 			out = append(out, element{muslExpand(entry, o.origin), entry, ""})
 		}
 	}
-	o.list, o.listed = out, true
+	o.list = out
 	return out
 }
 

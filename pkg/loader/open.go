@@ -41,7 +41,7 @@ func (s *Load) Open(name string, by *Object, cause Cause, feature string) *Openi
 	}
 	p.Brought = slices.Clone(s.Objects[before:])
 	stops := func(o *Object) bool {
-		return !o.Cause.Optional() && (o.Err != "" || o.missing && !(o.awaited && o != p.To))
+		return !o.Cause.Optional() && (o.Err != "" || !o.Found() && !(o.awaited && o != p.To))
 	}
 	for _, o := range p.Brought {
 		o.late = true
@@ -49,13 +49,13 @@ func (s *Load) Open(name string, by *Object, cause Cause, feature string) *Openi
 	if !p.Again {
 		p.To.NeededBy = by
 	}
-	s.lacking = []Lack{}
+	s.opening = p
 	if s.Interp.Kind != Musl && whole && !slices.ContainsFunc(p.Brought, stops) { // else the loader comes no further
 		s.checkStack(p.Brought)
 		s.checkVersions(p.Brought)
 		s.checkISA(p.Brought)
 	}
-	p.Lacks, s.lacking = s.lacking, nil
+	s.opening = nil
 	if whole && len(p.Lacks) == 0 && !slices.ContainsFunc(p.Brought,
 		func(o *Object) bool { return stops(o) || o.lacksAtOnce() }) {
 		by.Uses = append(by.Uses, Use{name, cause, feature, p.To, p.Again})

@@ -12,7 +12,7 @@ func (s *Load) checkISA(objects []*Object) {
 	}
 	for i := len(objects) - 1; i >= 0; i-- {
 		o := objects[i]
-		if o.missing || o.Err != "" || o.File == nil || o == s.self || o.File.ISA&^s.CPU.isa == 0 {
+		if !o.Found() || o.Err != "" || o.File == nil || o == s.self || o.File.ISA&^s.CPU.isa == 0 {
 			continue
 		}
 		needs := "x86-64-baseline"
@@ -39,7 +39,7 @@ func (s *Load) checkStack(objects []*Object) {
 		}
 	}
 	for _, o := range objects {
-		if o.File != nil && !o.missing && o.Err == "" && o != s.self && o.File.ExecutableStack != "" {
+		if o.File != nil && o.Found() && o.Err == "" && o != s.self && o.File.ExecutableStack != "" {
 			s.refuse(o, "cannot enable executable stack as shared object requires (%s)", o.File.ExecutableStack)
 			return
 		}

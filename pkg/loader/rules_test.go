@@ -838,7 +838,7 @@ func TestGLibc(t *testing.T) {
 					s.raw("etc/ld.so.cache", string(b))
 					l := s.load("p")
 					for _, o := range l.Objects[1:] {
-						if o.Rule == ByCache || o.missing {
+						if o.Rule == ByCache || !o.Found() {
 							s.root("p", o.Name, o.Path, o.Rule)
 						}
 					}
@@ -945,7 +945,7 @@ func TestGLibc(t *testing.T) {
 					}
 					continue
 				}
-				if len(l.Audits) != 1 || l.Audits[0].Main.Path != s.path(c.want) || l.Audits[0].Main.missing != (c.want == "") {
+				if len(l.Audits) != 1 || l.Audits[0].Main.Path != s.path(c.want) || !l.Audits[0].Main.Found() != (c.want == "") {
 					s.Errorf("%+v", l.Audits[0].Main)
 				}
 				out, ok := s.trace("p")

@@ -143,19 +143,20 @@ func (u *Unbound) Needs() string {
 }
 
 // scope is the scope of what is loaded at start.
-func (s *Load) scope() *Scope {
+func (s *Load) scope() (*Scope, error) {
 	var objects []*Object
 	for _, o := range s.Objects {
 		passed := o.Err != "" && o.Cause.Optional() // the loader goes on without it
-		if o.File != nil && !o.missing && !passed && (o == s.Main || o.Certain()) {
+		if o.File != nil && o.Found() && !passed && (o == s.Main || o.Certain()) {
 			objects = append(objects, o)
 		}
 	}
 	scope, err := NewScope(s.Interp, objects)
-	if s.SymbolsErr = err; scope != nil {
-		scope.Now = s.BindNow != ""
+	if err != nil {
+		return nil, err
 	}
-	return scope
+	scope.Now = s.BindNow != ""
+	return scope, nil
 }
 
 var errMissing = errors.New("a library is missing")
@@ -163,16 +164,17 @@ var errMissing = errors.New("a library is missing")
 // Unused returns the libraries in DT_NEEDED of the file itself to which none of its
 // relocations binds, as ldd -u does (LD_DEBUG=unused of glibc, elf/rtld.c). What dlsym
 // looks up later is not known, nor what a library is needed for by just being loaded: its
-// constructors. ok is false where it cannot be determined: a library is missing, or its symbols
-// cannot be read.
-func (s *Load) Unused() (unused []Use, ok bool) {
-	if s.Static || len(s.Missing()) > 0 {
-		s.SymbolsErr = errMissing
-		return nil, s.Static
+// constructors. An error says that a library is missing, or that its symbols cannot be read.
+func (s *Load) Unused() (unused []Use, err error) {
+	if s.Role == Static {
+		return nil, nil
 	}
-	scope := s.scope()
-	if scope == nil {
-		return nil, false
+	if len(s.Missing()) > 0 {
+		return nil, errMissing
+	}
+	scope, err := s.scope()
+	if err != nil {
+		return nil, err
 	}
 	used := map[*Object]bool{}
 	refs := scope.links[0].References
@@ -186,18 +188,18 @@ func (s *Load) Unused() (unused []Use, ok bool) {
 			unused = append(unused, u)
 		}
 	}
-	return unused, true
+	return unused, nil
 }
 
 // Undefined returns the references of objects loaded at start that [Scope.Unbound] returns, as ldd -r does: what is
-// missing defines nothing. ok is false where the symbols of an object cannot be read.
-func (s *Load) Undefined() (out []Unbound, ok bool) {
-	if s.Static {
-		return nil, true
+// missing defines nothing. An error says that the symbols of an object cannot be read.
+func (s *Load) Undefined() (out []Unbound, err error) {
+	if s.Role == Static {
+		return nil, nil
 	}
-	scope := s.scope()
-	if scope == nil {
-		return nil, false
+	scope, err := s.scope()
+	if err != nil {
+		return nil, err
 	}
 	for _, o := range scope.objects {
 		if o.File == s.self.File {
@@ -205,12 +207,11 @@ func (s *Load) Undefined() (out []Unbound, ok bool) {
 		}
 		unbound, err := scope.Unbound(o)
 		if err != nil {
-			s.SymbolsErr = err
-			return nil, false
+			return nil, err
 		}
 		out = append(out, unbound...)
 	}
-	return out, true
+	return out, nil
 }
 
 // VersionNeed is a symbol version that an object needs, and what is to define it.
@@ -223,17 +224,17 @@ type VersionNeed struct {
 
 // Versions returns what the objects loaded at start need, as ldd -v does.
 func (s *Load) Versions() (out []VersionNeed) {
-	if s.Static {
+	if s.Role == Static {
 		return nil
 	}
 	for _, o := range s.Objects {
-		if o.File == nil || o.missing || o != s.Main && !o.Certain() {
+		if o.File == nil || !o.Found() || o != s.Main && !o.Certain() {
 			continue
 		}
 		for i := range o.File.Versions.Needs {
 			v := &o.File.Versions.Needs[i]
 			to := s.named(v.Library)
-			if to != nil && (to.missing || to.File == nil || !to.File.Versions.Define(v)) {
+			if to != nil && (!to.Found() || to.File == nil || !to.File.Versions.Define(v)) {
 				to = nil
 			}
 			out = append(out, VersionNeed{o, v.Library, v.Name, to})

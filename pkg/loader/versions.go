@@ -53,7 +53,7 @@ func AssertsFor(lib, by *files.File, name string, glibc Version) string {
 // to be called once all of them are there. musl checks no versions.
 func (s *Load) checkVersions(objects []*Object) {
 	for _, o := range objects {
-		if o.missing || o.Err != "" || o.File == nil || len(o.File.Versions.Needs) == 0 {
+		if !o.Found() || o.Err != "" || o.File == nil || len(o.File.Versions.Needs) == 0 {
 			continue
 		}
 		relr, without := false, false
@@ -72,14 +72,15 @@ func (s *Load) checkVersions(objects []*Object) {
 			case to == nil && s.direct:
 				continue // something that the file needs may bring it
 			case to == nil:
-				first := s.Err == ""
+				if s.Err == "" {
+					s.crash()
+				}
 				s.refuse(o, "it needs version `%s' of %s, which is not loaded: the loader crashes", v.Name, v.Library)
-				s.crashed = s.crashed || first && s.Err != ""
 				return
 			case to.asserts(s.Interp):
 				without = true
 				continue
-			case to.missing || to.File == nil || to.File.Versions.Defines == nil || v.Weak || to.File.Versions.Define(v):
+			case !to.Found() || to.File == nil || to.File.Versions.Defines == nil || v.Weak || to.File.Versions.Define(v):
 				continue
 			}
 			s.lack(Lack{Version: v.Name, By: o, Of: to})
@@ -101,8 +102,8 @@ func (s *Load) checkVersions(objects []*Object) {
 
 // lack records a version that a library does not define.
 func (s *Load) lack(lack Lack) {
-	if s.lacking != nil && lack.Of.settled && !lack.Late {
-		s.lacking = append(s.lacking, lack)
+	if s.opening != nil && lack.Of.settled && !lack.Late {
+		s.opening.Lacks = append(s.opening.Lacks, lack)
 	} else if len(lack.Of.Lacks) < maxLacks {
 		lack.Of.Lacks = append(lack.Of.Lacks, lack)
 	}
@@ -119,7 +120,7 @@ const lastAssert Version = 40
 
 // asserts reports whether a loader fails where it binds a symbol that has a version to the object.
 func (o *Object) asserts(in *Interpreter) bool {
-	return !o.missing && o.File != nil && !o.File.Versions.Symbols && o.File.ELF != nil && in.Kind == GLibc &&
+	return o.Found() && o.File != nil && !o.File.Versions.Symbols && o.File.ELF != nil && in.Kind == GLibc &&
 		in.Version <= lastAssert
 }
 
@@ -148,7 +149,7 @@ func (s *Load) checkAsserts(o *Object) {
 		s.lack(lack)
 		if !u.Late {
 			s.stop("%s: %s", u.Aborts.Path, lackText([]Lack{lack}))
-			s.crashed = s.crashed || !s.started
+			s.crash()
 		}
 	}
 }
@@ -157,18 +158,18 @@ func (s *Load) checkAsserts(o *Object) {
 // versions that it does not find.
 func (s *Load) refuse(o *Object, format string, args ...any) {
 	o.Err = fmt.Sprintf(format, args...)
-	if !s.started {
+	if s.phase != started {
 		s.Err = fmt.Sprintf("%s: %s", o.Path, o.Err)
 	}
 }
 
 // named is find_needed: the first object that a name was found to be, missing ones included.
 func (s *Load) named(name string) *Object {
-	if name == "" && s.Main.program {
+	if name == "" && s.Main.Rule == ByProgram {
 		return s.Main
 	}
 	for _, o := range s.ordered() {
-		if o.missing && o.Name == name || o.answersTo(name) {
+		if !o.Found() && o.Name == name || o.answersTo(name) {
 			return o
 		}
 	}

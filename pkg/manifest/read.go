@@ -420,7 +420,7 @@ func (r *Reader) own(m *File, p string) string {
 
 // process reads what is in a process.
 func (r *Reader) process(m *File, its *explain.Case) {
-	if its.Static {
+	if its.Role == loader.Static {
 		return
 	}
 	its.Follow()

@@ -50,7 +50,7 @@ func (s *State) Likely(all bool) func(*loader.Object, files.Literal) bool {
 // loaded, and those names in their read-only data that want agrees to. A name from a string for which there is no file
 // leaves no trace, unless keep agrees.
 func (s *State) OpenAll(want func(o *loader.Object, l files.Literal) bool, keep func(name string) bool) {
-	if s.Static {
+	if s.Role == loader.Static {
 		return
 	}
 	s.script()

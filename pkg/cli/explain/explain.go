@@ -227,7 +227,7 @@ func (o *explainOptions) explain(s *walk.Session, arg string) *answer {
 	its.Provider = explain.Among(o.Loader, s.Paths)
 	var only *loader.Object
 	var found []explain.Conclusion
-	if !load.Static {
+	if load.Role != loader.Static {
 		its.Follow()
 		if o.lib != "" {
 			only = its.Find(o.lib)
@@ -245,8 +245,8 @@ func (o *explainOptions) explain(s *walk.Session, arg string) *answer {
 			slices.ContainsFunc(found, func(c explain.Conclusion) bool { return c.Stops() })
 	}
 	var symbols explain.File
-	if unknown := o.symbols.Answer(&symbols, load); len(unknown) > 0 {
-		a.Fail(fmt.Errorf("cannot find out %s: %w", strings.Join(unknown, ", "), load.SymbolsErr))
+	if err := o.symbols.Answer(&symbols, load); err != nil {
+		a.Fail(err)
 	}
 	a.bad = a.bad || len(symbols.Unused) > 0 || len(symbols.Undefined) > 0
 	switch {

@@ -27,7 +27,7 @@ func writeGraph(w io.Writer, cases []*explain.Case) {
 	}
 	for _, c := range cases {
 		s, verdicts := c.Load, map[string]*explain.Verdict{}
-		if !s.Static {
+		if s.Role != loader.Static {
 			for _, v := range c.Verdicts() {
 				verdicts[v.Soname] = v
 			}

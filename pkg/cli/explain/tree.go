@@ -56,7 +56,7 @@ func writeTree(w *bytes.Buffer, its *explain.Case, found []explain.Conclusion, s
 			p.paint(command.Dim, its.Start.Sets(i == len(its.Start.Via)-1)))
 	}
 	p.write(command.Bold, s.Main.Path)
-	if s.Static {
+	if s.Role == loader.Static {
 		fmt.Fprintf(p.w, "  %s\n", p.paint(command.Dim, string(s.Main.File.ELF.SkipReason())))
 		return
 	}
@@ -70,8 +70,8 @@ func writeTree(w *bytes.Buffer, its *explain.Case, found []explain.Conclusion, s
 	case in.Becomes != "":
 		where += ", which is nix-ld and becomes " + in.Becomes
 	}
-	if s.Secure {
-		secure = "; " + s.SecureWhy + ": LD_LIBRARY_PATH is ignored"
+	if s.Secure != "" {
+		secure = "; " + s.Secure + ": LD_LIBRARY_PATH is ignored"
 	}
 	p.w.WriteString("  ")
 	p.write(command.Dim, "(", in.Describe(), ", ", where, secure, ")")

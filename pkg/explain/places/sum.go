@@ -12,6 +12,7 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/files"
+	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/process"
 	"cuda-runpath/pkg/starts"
 	"cuda-runpath/pkg/tree"
@@ -66,7 +67,7 @@ func each(y *explain.System, jobs int, p *starts.Place, visit func(*explain.Case
 	held := map[*files.File]bool{}
 	look := func(start process.Start) *explain.Case {
 		state, err := start.Begin(y.Loader)
-		if err != nil || state.Static {
+		if err != nil || state.Role == loader.Static {
 			return nil
 		}
 		c := y.Case(state)
