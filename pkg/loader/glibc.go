@@ -360,11 +360,9 @@ func (s *Load) mapObject(name string, loader *Object, cause Cause) (o *Object, a
 	var r outcome
 	s.search(name, loader, &r)
 	if r.file != nil && r.fatal == "" {
-		for _, known := range s.Objects {
-			if known != s.Main && known.Found() && known.File != nil && known.File.Is(r.file) && known != s.self {
-				known.addName(name)
-				return known, true
-			}
+		if known := s.mapped(r.file); known != nil {
+			known.addName(name)
+			return known, true
 		}
 	}
 	o = r.object(name, loader, cause)

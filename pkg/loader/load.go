@@ -583,6 +583,17 @@ func (s *Load) take(r *outcome, f *files.File, t Try) bool {
 	return true
 }
 
+// mapped returns the library that is in the process already and is a file, under whatever name; nil for none. One that
+// could not be loaded, though nothing stopped for that, is not in it.
+func (s *Load) mapped(f *files.File) *Object {
+	for _, known := range s.Objects {
+		if known != s.Main && known != s.self && known.Found() && known.Err == "" && known.File != nil && known.File.Is(f) {
+			return known
+		}
+	}
+	return nil
+}
+
 // step counts work; it answers false once there has been too much of it.
 func (s *Load) step(n int) bool {
 	if s.steps += n; s.steps <= maxSteps {

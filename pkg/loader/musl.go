@@ -91,13 +91,11 @@ func (s *Load) muslLoad(name string, by *Object, cause Cause) (o *Object, again 
 			return miss(r)
 		}
 	}
-	for _, known := range s.Objects[1:] {
-		if known.Found() && known.Err == "" && known != s.self && known.File != nil && known.File.Is(r.file) {
-			if len(known.names) == 0 && r.rule != ByPath {
-				known.names = append(known.names, path.Base(known.Path))
-			}
-			return known, true
+	if known := s.mapped(r.file); known != nil {
+		if len(known.names) == 0 && r.rule != ByPath {
+			known.names = append(known.names, path.Base(known.Path))
 		}
+		return known, true
 	}
 	o = r.object(name, by, cause)
 	o.origin = muslOrigin(r.path)

@@ -304,6 +304,23 @@ func TestGLibc(t *testing.T) {
 				s.Errorf("%q", o.Why)
 			}
 		}},
+		{"what DT_AUXILIARY names may be a library that must not be opened, which is no library of the process then", func(s *stage) {
+			never := lib("libnever.so")
+			never.Flags1 = elf.DF_1_NOOPEN
+			s.put("a/libnever.so", never)
+			s.link("libnever.so", "a/libother.so")
+			s.put("a/libplug.so", lib("libplug.so").With(elf.DT_AUXILIARY, "libnever.so").With(elf.DT_RUNPATH, "$ORIGIN"))
+			s.put("p", prog().With(elf.DT_RUNPATH, "~/a"))
+			l := s.load("p")
+			if o := l.Open("libplug.so", l.Main, DlopenAsked, ""); o.Why != "" {
+				s.Error(o.Why)
+			}
+			for _, name := range []string{"libother.so", "libnever.so"} {
+				if o := l.Open(name, l.Main, DlopenAsked, ""); o.Again || !strings.HasSuffix(o.Why, "shared object cannot be dlopen()ed") {
+					s.Errorf("%s: %q, there before: %v", name, o.Why, o.Again)
+				}
+			}
+		}},
 		{"DT_RUNPATH is not inherited", func(s *stage) {
 			s.put("a/liba.so.1", lib("liba.so.1").Needs("libb.so.1"))
 			s.put("b/libb.so.1", lib("libb.so.1"))
