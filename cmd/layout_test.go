@@ -39,7 +39,7 @@ var layers = [][]string{
 	{"fixup"},
 	{"check", "host"},
 	{"audit"},
-	{"host/offer", "host/made"},
+	{"host/offer", "host/made", "host/doctor"},
 	{"host/install", "host/private"},
 	{"host/run", "host/sandbox"},
 	{ /* not listed */ },
@@ -86,6 +86,7 @@ func TestImports(t *testing.T) {
 				if !isCLI {
 					t.Errorf("%s imports %s, which is for pkg/cli", pkg, imported)
 				}
+			case pkg == "cuda-runpath/pkg/host/hosttest": // is for tests, as what it imports
 			case imported == "testing", strings.HasPrefix(imported, "cuda-runpath/pkg/loader/tinyelf"), imported == "cuda-runpath/pkg/host/hosttest":
 				t.Errorf("%s imports %s, which is for tests", pkg, imported)
 			case strings.HasPrefix(pkg, "cuda-runpath/cmd/"):
@@ -108,7 +109,7 @@ var linked = []struct{ tools, packages string }{
 		"edit normal loader ldcache files realpath elfedit elfimage tree regular driver runpath resolution store remedy"},
 	{"autoPatchelf", "cli/autopatchelf fixup nixpkgs plainfile"},
 	{"noRunpathAmbiguity", "cli/ambiguity cli/findings cli/loading cli/sweep cli/walk cli/flags cli/command cli/urfave " +
-		"check remedy/change explain explain/places starts forwardcompat process scripts/syntax scripts/wrapper references gpucode nixpkgs host host/ldconf host/nixconf host/opened " +
+		"check remedy/change explain starts forwardcompat process scripts/syntax scripts/wrapper references gpucode nixpkgs host host/ldconf host/opened " +
 		"loader ldcache files sysroot realpath elfimage tree plainfile regular driver runpath resolution store remedy"},
 }
 
@@ -223,6 +224,8 @@ var writers = map[string]string{
 	"pkg/host/private/private.go os.Chtimes":     "the user's own cache, which OpenCache lets nobody else write: only lets a directory live longer",
 	"pkg/host/private/private.go os.RemoveAll":   "the user's own cache, which OpenCache lets nobody else write",
 	"pkg/host/private/private.go os.Remove":      "the user's own cache, which OpenCache lets nobody else write",
+	"pkg/host/hosttest/tree.go os.MkdirAll":      "what a test makes",
+	"pkg/host/hosttest/tree.go os.Symlink":       "what a test makes",
 	"pkg/host/hosttest/node.go unix.Chmod":       "what a test has made",
 	"pkg/loader/tinyelf/tinyelf.go os.MkdirAll":  "what a test makes",
 	"pkg/loader/tinyelf/tinyelf.go os.WriteFile": "what a test makes",
@@ -316,9 +319,11 @@ var (
 
 // byHand are the places that have a command in a text all the same, and why.
 var byHand = map[string]string{
-	"pkg/audit/closure.go":    "what nix-store was asked, in an error",
-	"pkg/cli/patchelf/run.go": "what a message begins with",
-	"pkg/host/doctor.go":      "sudo before a command; names of device nodes and of groups",
+	"pkg/audit/closure.go":         "what nix-store was asked, in an error",
+	"pkg/cli/patchelf/run.go":      "what a message begins with",
+	"pkg/host/doctor/diagnosis.go": "a fix in words, which others have made",
+	"pkg/host/doctor/doctor.go":    "sudo before a command",
+	"pkg/host/doctor/program.go":   "what the loader's rules, and this host, say of a program, in words that others have made",
 }
 
 // A command is made of its words in pkg/remedy, which quotes each; what edits a file is made by remedy/change, which knows what

@@ -17,6 +17,7 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/host"
+	"cuda-runpath/pkg/host/doctor"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/loader/tinyelf"
 	"cuda-runpath/pkg/starts"
@@ -239,7 +240,7 @@ func agree(t *testing.T, root string) (said conclusions, failed []string) {
 
 	h := &host.Host{Root: sysroot.Root{Dir: root}}
 	m, _ := host.MachineNamed("x86_64")
-	d := h.Excluding(m, host.DefaultPrefix).Doctor(m, "/app/p", host.DefaultPrefix)
+	d := (&doctor.Doctor{Host: h.Excluding(m, host.DefaultPrefix), Machine: m, Prefix: host.DefaultPrefix}).Diagnose("/app/p")
 	doc := conclusions{}
 	for _, f := range d.Facts {
 		doc.add(f.Kind, f.Library)

@@ -310,6 +310,9 @@ func compatBeside(p, host CUDALibrary) Verdict {
 	return Verdict{Help: NotNeeded, Reason: both, Source: source}
 }
 
+// Newer reports whether a version is newer than another one.
+func Newer(a, b string) bool { return CompareVersions(a, b) > 0 }
+
 // CompareVersions returns -1, 0 or 1 as a is the older, the same or the newer version, number by number.
 func CompareVersions(a, b string) int {
 	x, y := versionNumbers(a), versionNumbers(b)

@@ -172,3 +172,18 @@ func TestCompatInWords(t *testing.T) {
 		}
 	}
 }
+
+func TestNewer(t *testing.T) {
+	for _, test := range []struct {
+		a, b string
+		want bool
+	}{
+		{"535.261.03", "535.54.03", true}, {"535.54.03", "535.261.03", false}, {"580.95", "535.261.03", true},
+		{"535.261.03", "535.261.03", false}, {"535.261.3", "535.261.03", false}, {"12.10", "12.9", true},
+		{"13", "12.8", true}, {"12.2.1", "12.2", true}, {"", "1", false},
+	} {
+		if got := Newer(test.a, test.b); got != test.want {
+			t.Errorf("Newer(%q, %q) = %v", test.a, test.b, got)
+		}
+	}
+}

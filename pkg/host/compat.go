@@ -26,9 +26,9 @@ type Compat struct {
 	Reason  string
 }
 
-// cudaLibraryAt reads what a libcuda.so.1 says of itself: its note, the version in
+// CUDALibrary reads what a libcuda.so.1 says of itself: its note, the version in
 // its name and, without a note, the compiler release named inside.
-func cudaLibraryAt(root sysroot.Root, name string) (forwardcompat.CUDALibrary, error) {
+func CUDALibrary(root sysroot.Root, name string) (forwardcompat.CUDALibrary, error) {
 	l := forwardcompat.CUDALibrary{Path: name}
 	file, err := root.Resolve(name)
 	if err != nil {
@@ -54,18 +54,18 @@ func cudaLibraryAt(root sysroot.Root, name string) (forwardcompat.CUDALibrary, e
 	return l, nil
 }
 
-// cuda returns what is known of the driver's own libcuda.so.1.
-func (h *Host) cuda(d *Driver) forwardcompat.CUDALibrary {
+// CUDA returns what is known of the driver's own libcuda.so.1.
+func (h *Host) CUDA(d *Driver) forwardcompat.CUDALibrary {
 	for _, lib := range d.Libraries {
 		if lib.Name == cudaRow {
-			l, _ := cudaLibraryAt(h.Root, lib.File)
+			l, _ := CUDALibrary(h.Root, lib.File)
 			if l.Version == "" {
 				l.Version = d.Version
 			}
 			if l.Version == "" {
-				l.Version = h.kernelVersion().Version
+				l.Version = h.Kernel().Version
 			}
-			if h.kind(d) == jetson {
+			if h.Kind(d) == Jetson {
 				l.Tegra, l.L4T = l.Version == "", h.l4t()
 			}
 			return l
@@ -74,13 +74,13 @@ func (h *Host) cuda(d *Driver) forwardcompat.CUDALibrary {
 	return forwardcompat.CUDALibrary{}
 }
 
-// l4tRelease is the file in which a Jetson's BSP says which it is: "# R35 (release), REVISION: 4.1, …".
-const l4tRelease = "/etc/nv_tegra_release"
+// L4TRelease is the file in which a Jetson's BSP says which it is: "# R35 (release), REVISION: 4.1, …".
+const L4TRelease = "/etc/nv_tegra_release"
 
 // l4t returns the release of the BSP, 0 where none is told.
 func (h *Host) l4t() (release int) {
-	h.Saw(l4tRelease)
-	b, _ := h.Root.ReadFile(l4tRelease, 4<<10)
+	h.Saw(L4TRelease)
+	b, _ := h.Root.ReadFile(L4TRelease, 4<<10)
 	_, _ = fmt.Sscanf(string(b), "# R%d (release)", &release)
 	return release
 }
@@ -88,11 +88,11 @@ func (h *Host) l4t() (release int) {
 // Compat says what a compat package in a directory does for the host whose driver is d, and for the GPUs that the
 // kernel lists.
 func (h *Host) Compat(d *Driver, dir string) (Compat, error) {
-	l, err := cudaLibraryAt(h.Root, path.Join(dir, driver.LibCUDA))
+	l, err := CUDALibrary(h.Root, path.Join(dir, driver.LibCUDA))
 	if err != nil {
 		return Compat{}, fmt.Errorf("no compat package in %s: %s: %w", dir, driver.LibCUDA, Reason(err))
 	}
-	v := forwardcompat.Judge(l, h.cuda(d), kinds(h.pciGPUs()))
+	v := forwardcompat.Judge(l, h.CUDA(d), h.pciGPUs().ForCompat())
 	return Compat{dir, v.Help, v.Reason}, nil
 }
 
@@ -110,7 +110,7 @@ func CompatJudge(root, from string) func(file string) (forwardcompat.Verdict, bo
 		if from != "" {
 			h = &Host{From: []string{from}}
 		}
-		p, err := cudaLibraryAt(sysroot.Root{}, file)
+		p, err := CUDALibrary(sysroot.Root{}, file)
 		if err != nil {
 			return forwardcompat.Verdict{}, false
 		}
@@ -122,13 +122,13 @@ func CompatJudge(root, from string) func(file string) (forwardcompat.Verdict, bo
 		own, ok := known[m.Name]
 		if !ok {
 			if d, err := h.Find(m); err == nil {
-				own = h.cuda(d)
+				own = h.CUDA(d)
 			}
 			known[m.Name] = own
 		}
 		var gpus []forwardcompat.GPU
 		if from == "" { // else it is another host's driver, and so are the GPUs
-			gpus = kinds(h.pciGPUs())
+			gpus = h.pciGPUs().ForCompat()
 		}
 		return forwardcompat.Judge(p, own, gpus), own.Path != ""
 	}
@@ -143,7 +143,7 @@ func (h *Host) WithCompat(d *Driver, dir string) (*Driver, error) {
 	c, found := *d, newCandidates()
 	in := &Driver{}
 	compat := *h
-	compat.wantCompat = true
+	compat.CompatToo = true
 	compat.look(place{dir, CompatSource}, d.machine(), "", found, in)
 	h.Inputs, h.verdicts = compat.Inputs, compat.verdicts
 	if len(found.of[cudaRow]) == 0 {
@@ -187,7 +187,7 @@ func Wanted(program string) (w Wants) {
 	if err != nil {
 		return w
 	}
-	h := &Host{programs: l}
+	h := &Host{}
 	load, err := starts.Begin(l, program, true)
 	if err != nil || load.Role == loader.Static {
 		return w
@@ -200,7 +200,7 @@ func Wanted(program string) (w Wants) {
 		}
 		for _, entry := range runpath.Parse(o.File.List) {
 			dir, ok := load.Expand(o, entry)
-			if dir = path.Clean(dir); !ok || seen[dir] || !h.isCompat(dir) {
+			if dir = path.Clean(dir); !ok || seen[dir] || !h.IsCompat(dir) {
 				continue
 			}
 			seen[dir] = true

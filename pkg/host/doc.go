@@ -1,9 +1,8 @@
-// Package host makes a Linux host's GPU driver usable by programs that look for it
-// in the driver link, /run/opengl-driver/lib: it finds the driver's libraries,
-// offers exactly them in a directory (links for the system, a private cache for
-// one user), starts a program with that directory in place, and says what is wrong
-// where a CUDA program cannot work.
+// Package host finds the GPU driver of a Linux host: its libraries, of which version, from where, what they need of the
+// host; the GPUs; what a compat package does there. Callers make a [Host] of a root, ask [MachineOf] for whose programs
+// the driver is to be, and [Host.Find] it; who only asks about compat packages has [CompatJudge]. What is done with the
+// driver is in the packages below: it is offered in a directory (host/offer), for the system (host/install) or one user
+// (host/private), and diagnosed (host/doctor).
 //
-// Everything is read below a root, so another system's tree can be looked at, and
-// nothing found is run or loaded.
+// Everything is read below a root, so another system's tree can be looked at, and nothing found is run or loaded.
 package host

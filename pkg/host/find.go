@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"slices"
 	"sort"
@@ -13,8 +12,7 @@ import (
 	"syscall"
 
 	"cuda-runpath/pkg/driver"
-	"cuda-runpath/pkg/explain"
-	"cuda-runpath/pkg/gpucode"
+	"cuda-runpath/pkg/forwardcompat"
 	"cuda-runpath/pkg/host/ldconf"
 	"cuda-runpath/pkg/ldcache"
 	"cuda-runpath/pkg/loader"
@@ -29,39 +27,34 @@ type Host struct {
 	From []string
 	// Without are directories that are not looked in: those that are being made.
 	Without []string
-	// AsRoot means that the user is root: containers often have no sudo.
-	AsRoot bool
-	// Program is the path of hostDriver, for what root is to run: sudo may not look where it is found.
-	Program string
-	// GPUs, where not nil, are the compute capabilities of the GPUs; else they are found out.
-	GPUs []gpucode.Capability
+
+	// CompatToo means that a compat package's libraries count, too.
+	CompatToo bool
+
+	// Programs is by what programs, and the loader's cache, are looked at; where it is nil, one is made.
+	Programs *loader.Loader
 
 	// Inputs are what the answers so far depend on.
 	Inputs []Input
 
-	wantCompat bool // a compat package's libraries are what is looked for
-
 	inputs   map[string]int    // where in Inputs a path is, if that has it
 	verdicts map[string]string // by path: why it must not be relied on
-	programs *loader.Loader    // by which programs are looked at
 }
 
-// loader returns the loader of the host's programs, with what it has read kept.
+// loader returns a loader of the host's programs, with what it has read kept.
 func (h *Host) loader() (*loader.Loader, error) {
-	if h.programs == nil {
-		o := loader.Options{NoTries: true, Opened: true, Look: explain.Look}
-		if h.Root.IsHost() {
-			o.LibraryPath, o.Preload, o.BindNow = os.Getenv("LD_LIBRARY_PATH"), os.Getenv("LD_PRELOAD"), os.Getenv("LD_BIND_NOW")
-		} else {
+	if h.Programs == nil {
+		o := loader.Options{NoTries: true}
+		if !h.Root.IsHost() {
 			o.Root = h.Root.Dir
 		}
 		l, err := loader.New(o)
 		if err != nil {
 			return nil, err
 		}
-		h.programs = l
+		h.Programs = l
 	}
-	return h.programs, nil
+	return h.Programs, nil
 }
 
 // Driver is the host's GPU driver for one machine.
@@ -191,7 +184,7 @@ func (h *Host) find(m Machine, only string) (*Driver, error) {
 		return d, fmt.Errorf("%w: no libcuda.so.1 for %s in %s", ErrNoDriver, m.Name, where)
 	}
 	chosen := cudas[0]
-	if loaded := h.kernelVersion(); loaded.Version != "" {
+	if loaded := h.Kernel(); loaded.Version != "" {
 		for _, c := range cudas {
 			if c.Version == loaded.Version {
 				chosen = c
@@ -288,7 +281,7 @@ func (h *Host) places(m Machine) (*ldcache.Cache, []place) {
 			h.Saw(path.Dir(p.dir))
 			found, _ := h.Root.Glob(p.dir)
 			// The newest of several drivers first.
-			sort.SliceStable(found, func(i, j int) bool { return newerVersion(digits(found[i]), digits(found[j])) })
+			sort.SliceStable(found, func(i, j int) bool { return forwardcompat.Newer(digits(found[i]), digits(found[j])) })
 			for _, dir := range found {
 				add(place{dir, p.source})
 			}
@@ -520,6 +513,13 @@ func (l *hostLibraries) look(soname string) hostLibrary {
 	return hostLibrary{}
 }
 
+// LibraryOf returns where the loader of the host's own programs finds a library, by its cache or where distributions
+// have libraries; "" where it does not.
+func (h *Host) LibraryOf(m Machine, soname string) string {
+	cache, _ := h.cache()
+	return h.hostLibraries(m, cache, nil).find(soname).path
+}
+
 func addOnce(list []string, s string) []string {
 	if slices.Contains(list, s) {
 		return list
@@ -603,9 +603,8 @@ func LinkIdentity(at string) string { return stateOf(at, syscall.Lstat) }
 func (h *Host) LinkServes(m Machine, prefix string) bool {
 	cuda := path.Join(m.Link(prefix), driver.LibCUDA)
 	other := *h
-	other.wantCompat = true
-	row, _ := driver.Lookup(driver.LibCUDA)
-	lib, err := other.examine(cuda, row, m)
+	other.CompatToo = true
+	lib, err := other.ExamineCUDA(cuda, m)
 	if err != nil {
 		return false
 	}
@@ -617,8 +616,8 @@ func (h *Host) LinkServes(m Machine, prefix string) bool {
 			}
 		}
 	}
-	loaded := h.kernelVersion().Version
-	return loaded == "" || lib.Version == "" || lib.Version == loaded || h.isCompat(path.Dir(lib.File))
+	loaded := h.Kernel().Version
+	return loaded == "" || lib.Version == "" || lib.Version == loaded || h.IsCompat(path.Dir(lib.File))
 }
 
 // Excluding returns the host without the driver link below a prefix among the
@@ -644,7 +643,7 @@ func (h *Host) InPlace(m Machine, prefix string) bool {
 	if err != nil || !store.Contains(at) {
 		return false
 	}
-	loaded := h.kernelVersion().Version
+	loaded := h.Kernel().Version
 	return loaded == "" || VersionIn(at) == "" || VersionIn(at) == loaded
 }
 

@@ -19,70 +19,17 @@ import (
 	"cuda-runpath/pkg/sysroot"
 )
 
-// A tree is a host's files: a library, a text, or where a link leads ("-> …"), or "(device)"; a name that ends in "/" is a directory.
-type tree map[string]any
+type tree = hosttest.Tree
 
-func (files tree) make(t *testing.T) *Host {
+const version = hosttest.Version
+
+var lib, core, loaded = hosttest.Lib, hosttest.Core, hosttest.Loaded
+
+// on returns the host that files make.
+func on(t *testing.T, files tree) *Host {
 	t.Helper()
-	h := &Host{Root: sysroot.Root{Dir: t.TempDir()}}
-	for name, what := range files {
-		at := filepath.Join(h.Root.Dir, name)
-		dir := filepath.Dir(at)
-		if strings.HasSuffix(name, "/") {
-			dir = at
-		}
-		err := os.MkdirAll(dir, 0o755)
-		if err == nil && dir != at {
-			switch what := what.(type) {
-			case tinyelf.Object:
-				err = os.WriteFile(at, what.Bytes(), 0o755)
-			case string:
-				if target, ok := strings.CutPrefix(what, "-> "); ok {
-					err = os.Symlink(target, at)
-				} else if what == "(device)" {
-					if err := hosttest.Node(at); err != nil {
-						t.Skip("no device nodes can be made here: ", err)
-					}
-				} else {
-					err = os.WriteFile(at, []byte(what), 0o644)
-				}
-			}
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	return h
+	return &Host{Root: sysroot.Root{Dir: files.Make(t)}}
 }
-
-// with returns the tree with more files.
-func (files tree) with(more tree) tree {
-	all := tree{}
-	for _, f := range []tree{files, more} {
-		for name, what := range f {
-			all[name] = what
-		}
-	}
-	return all
-}
-
-const version = "535.261.03"
-
-func lib(soname string, needs ...string) tinyelf.Object {
-	return tinyelf.Object{}.With(elf.DT_SONAME, soname).Needs(needs...)
-}
-
-// core returns the driver's usual libraries in a directory, with the links of their sonames.
-func core(dir, version string) tree {
-	files := tree{}
-	for stem, needs := range map[string][]string{"libcuda": {"libc.so.6"}, "libnvidia-ml": nil, "libnvidia-ptxjitcompiler": nil} {
-		files[dir+"/"+stem+".so."+version] = lib(stem+".so.1", needs...)
-		files[dir+"/"+stem+".so.1"] = "-> " + stem + ".so." + version
-	}
-	return files
-}
-
-func loaded(version string) tree { return tree{"sys/module/nvidia/version": version + "\n"} }
 
 var coreNames = []string{"libcuda.so.1", "libnvidia-ml.so.1", "libnvidia-ptxjitcompiler.so.1"}
 
@@ -103,14 +50,14 @@ func TestFind(t *testing.T) {
 		others    string // further drivers
 		rejected  string // part of the reason why a file is not used
 	}{
-		"Debian": {files: core("usr/lib/x86_64-linux-gnu/nvidia/current", version).with(tree{
+		"Debian": {files: core("usr/lib/x86_64-linux-gnu/nvidia/current", version).With(tree{
 			"usr/lib/x86_64-linux-gnu/libcuda.so.1": "-> /etc/alternatives/cuda", "etc/alternatives/cuda": "-> /usr/lib/x86_64-linux-gnu/nvidia/current/libcuda.so.1"}),
 			directory: "/usr/lib/x86_64-linux-gnu", version: version, names: coreNames},
-		"Fedora, with 32 bits": {files: core("usr/lib64", version).with(tree{"usr/lib/libcuda.so.1": i386}), directory: "/usr/lib64", version: version, names: coreNames},
-		"its 32 bits":          {files: core("usr/lib64", version).with(tree{"usr/lib/libcuda.so.1": i386}), machine: "i386", directory: "/usr/lib", names: []string{"libcuda.so.1"}},
-		"Arch":                 {files: core("usr/lib", version).with(tree{"usr/lib64": "-> lib"}), directory: "/usr/lib64", version: version, names: coreNames},
-		"Ubuntu's old layout":  {files: core("usr/lib/nvidia-390", "390.157").with(core("usr/lib/nvidia-1080", version)), directory: "/usr/lib/nvidia-1080", version: version, names: coreNames, others: "/usr/lib/nvidia-390/libcuda.so.390.157"},
-		"WSL": {files: core("usr/lib/x86_64-linux-gnu", version).with(tree{"usr/lib/wsl/lib/libcuda.so.1": lib("libcuda.so.1"), "usr/lib/wsl/lib/libcuda.so.1.1": lib("libcuda.so.1"), "usr/lib/wsl/lib/libnvidia-ml.so.1": lib("libnvidia-ml.so.1")}),
+		"Fedora, with 32 bits": {files: core("usr/lib64", version).With(tree{"usr/lib/libcuda.so.1": i386}), directory: "/usr/lib64", version: version, names: coreNames},
+		"its 32 bits":          {files: core("usr/lib64", version).With(tree{"usr/lib/libcuda.so.1": i386}), machine: "i386", directory: "/usr/lib", names: []string{"libcuda.so.1"}},
+		"Arch":                 {files: core("usr/lib", version).With(tree{"usr/lib64": "-> lib"}), directory: "/usr/lib64", version: version, names: coreNames},
+		"Ubuntu's old layout":  {files: core("usr/lib/nvidia-390", "390.157").With(core("usr/lib/nvidia-1080", version)), directory: "/usr/lib/nvidia-1080", version: version, names: coreNames, others: "/usr/lib/nvidia-390/libcuda.so.390.157"},
+		"WSL": {files: core("usr/lib/x86_64-linux-gnu", version).With(tree{"usr/lib/wsl/lib/libcuda.so.1": lib("libcuda.so.1"), "usr/lib/wsl/lib/libcuda.so.1.1": lib("libcuda.so.1"), "usr/lib/wsl/lib/libnvidia-ml.so.1": lib("libnvidia-ml.so.1")}),
 			directory: "/usr/lib/wsl/lib", names: coreNames[:2], others: "/usr/lib/x86_64-linux-gnu/libcuda.so." + version},
 		"Jetson": {machine: "aarch64", directory: "/usr/lib/aarch64-linux-gnu/tegra", names: []string{"libEGL_nvidia.so.0", "libcuda.so.1", "libnvrm_gpu.so"}, files: tree{
 			"usr/lib/aarch64-linux-gnu/tegra/libcuda.so.1.1": arm("libcuda.so.1"), "usr/lib/aarch64-linux-gnu/tegra/libcuda.so.1": "-> libcuda.so.1.1",
@@ -123,15 +70,15 @@ func TestFind(t *testing.T) {
 		"Kubernetes": {files: core("usr/local/nvidia/lib64", version), directory: "/usr/local/nvidia/lib64", version: version, names: coreNames},
 		"NVIDIA's container toolkit": {files: tree{"usr/lib64/libcuda.so." + version: lib("libcuda.so.1"), "usr/lib64/libcuda.so.470.57.02": "", "usr/lib64/libcuda.so.1": "-> libcuda.so.470.57.02"},
 			directory: "/usr/lib64", version: version, names: coreNames[:1], rejected: "an empty file, such as a container's runtime leaves"},
-		"NixOS":      {files: core(store[1:]+"/lib", version).with(tree{"run/opengl-driver": "-> " + store}), directory: "/run/opengl-driver/lib", version: version, names: coreNames},
-		"ld.so.conf": {files: core("opt/driver", version).with(tree{"etc/ld.so.conf": "include ld.so.conf.d/*.conf\ninclude /etc/ld.so.conf\n", "etc/ld.so.conf.d/a.conf": "/opt/driver\n"}), directory: "/opt/driver", version: version, names: coreNames},
-		"two, and one that the kernel module belongs to": {files: core("usr/lib64", version).with(core("opt/driver", "545.23.06")).with(loaded("545.23.06")).with(tree{"etc/ld.so.conf": "/usr/lib64\n/opt/driver\n"}),
+		"NixOS":      {files: core(store[1:]+"/lib", version).With(tree{"run/opengl-driver": "-> " + store}), directory: "/run/opengl-driver/lib", version: version, names: coreNames},
+		"ld.so.conf": {files: core("opt/driver", version).With(tree{"etc/ld.so.conf": "include ld.so.conf.d/*.conf\ninclude /etc/ld.so.conf\n", "etc/ld.so.conf.d/a.conf": "/opt/driver\n"}), directory: "/opt/driver", version: version, names: coreNames},
+		"two, and one that the kernel module belongs to": {files: core("usr/lib64", version).With(core("opt/driver", "545.23.06")).With(loaded("545.23.06")).With(tree{"etc/ld.so.conf": "/usr/lib64\n/opt/driver\n"}),
 			directory: "/opt/driver", version: "545.23.06", names: coreNames, others: "/usr/lib64/libcuda.so." + version},
-		"a stub and a compat package first": {files: core("usr/lib64", version).with(core("usr/local/cuda/lib64/stubs", version)).with(core("usr/local/cuda/compat", "545.23.06")).with(tree{
+		"a stub and a compat package first": {files: core("usr/lib64", version).With(core("usr/local/cuda/lib64/stubs", version)).With(core("usr/local/cuda/compat", "545.23.06")).With(tree{
 			"etc/ld.so.conf": "/usr/local/cuda/lib64/stubs\n/usr/local/cuda/compat\n"}), directory: "/usr/lib64", version: version, names: coreNames, rejected: "a stub for linking"},
-		"a compat package":               {files: core("usr/local/cuda/compat", "545.23.06").with(tree{"etc/ld.so.conf": "/usr/local/cuda/compat\n"}), rejected: "a compat package's"},
-		"a link that leads into one":     {files: core("cuda/compat", version).with(tree{"usr/lib64/libcuda.so.1": "-> /cuda/compat/libcuda.so.1"}), rejected: "a compat package's"},
-		"a link that leads into stubs":   {files: core("cuda/lib/stubs", version).with(tree{"usr/lib64/libcuda.so.1": "-> /cuda/lib/stubs/libcuda.so.1"}), rejected: "a stub"},
+		"a compat package":               {files: core("usr/local/cuda/compat", "545.23.06").With(tree{"etc/ld.so.conf": "/usr/local/cuda/compat\n"}), rejected: "a compat package's"},
+		"a link that leads into one":     {files: core("cuda/compat", version).With(tree{"usr/lib64/libcuda.so.1": "-> /cuda/compat/libcuda.so.1"}), rejected: "a compat package's"},
+		"a link that leads into stubs":   {files: core("cuda/lib/stubs", version).With(tree{"usr/lib64/libcuda.so.1": "-> /cuda/lib/stubs/libcuda.so.1"}), rejected: "a stub"},
 		"none":                           {files: tree{"usr/lib64/": nil}},
 		"a script":                       {files: tree{"usr/lib64/libcuda.so.1": "#!/bin/sh\n"}, rejected: "not an ELF file"},
 		"a dangling link":                {files: tree{"usr/lib64/libcuda.so.1": "-> libcuda.so." + version}, rejected: "a dangling link to libcuda.so." + version},
@@ -141,8 +88,8 @@ func TestFind(t *testing.T) {
 		"a library cut off":              {files: tree{"usr/lib64/libcuda.so.1": string(lib("libcuda.so.1").Bytes()[:200])}, rejected: "not used"},
 		"another library under its name": {files: tree{"usr/lib64/libcuda.so.1": lib("libnvidia-ml.so.1")}, rejected: `its soname is "libnvidia-ml.so.1"`},
 		"one for another machine":        {files: tree{"usr/lib64/libcuda.so.1": arm("libcuda.so.1")}},
-		"a cache that is none":           {files: core("usr/lib64", version).with(tree{"etc/ld.so.cache": "glibc-ld.so.cache1.1\xff\xff\xff\xff" + strings.Repeat("\x00", 100)}), directory: "/usr/lib64", version: version, names: coreNames},
-		"a cache that is a directory":    {files: core("usr/lib64", version).with(tree{"etc/ld.so.cache/": nil}), directory: "/usr/lib64", version: version, names: coreNames},
+		"a cache that is none":           {files: core("usr/lib64", version).With(tree{"etc/ld.so.cache": "glibc-ld.so.cache1.1\xff\xff\xff\xff" + strings.Repeat("\x00", 100)}), directory: "/usr/lib64", version: version, names: coreNames},
+		"a cache that is a directory":    {files: core("usr/lib64", version).With(tree{"etc/ld.so.cache/": nil}), directory: "/usr/lib64", version: version, names: coreNames},
 	} {
 		if c.machine == "" {
 			c.machine = "x86_64"
@@ -151,7 +98,7 @@ func TestFind(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := c.files.make(t).Find(m)
+		d, err := on(t, c.files).Find(m)
 		if (err == nil) != (c.directory != "") {
 			t.Errorf("%s: %v, rejected: %v", name, err, d.Rejected)
 			continue
@@ -209,7 +156,7 @@ func TestWhoElseCanWrite(t *testing.T) {
 		if c.root && os.Geteuid() != 0 {
 			continue
 		}
-		h := core("usr/lib64", version).make(t)
+		h := on(t, core("usr/lib64", version))
 		if err := c.change(func(name string) string { return filepath.Join(h.Root.Dir, name) }); errors.Is(err, syscall.ENOTSUP) {
 			continue // a file system without access lists
 		} else if err != nil {
@@ -226,11 +173,11 @@ func TestWhoElseCanWrite(t *testing.T) {
 
 // The host's own libraries that the driver's need are followed, and what is missing is said with who needs it.
 func TestNeeds(t *testing.T) {
-	h := core("usr/lib64", version).with(tree{
+	h := on(t, core("usr/lib64", version).With(tree{
 		"usr/lib64/libGLX_nvidia.so." + version: lib("libGLX_nvidia.so.0", "libX11.so.6", "libc.so.6", "libcuda.so.1"),
 		"usr/lib64/libGLX_nvidia.so.0":          "-> libGLX_nvidia.so." + version,
 		"usr/lib/x86_64-linux-gnu/libX11.so.6":  lib("libX11.so.6", "libxcb.so.1", "libm.so.6"),
-	}).make(t)
+	}))
 	m, _ := MachineNamed("x86_64")
 	d, err := h.Find(m)
 	if err != nil {
@@ -247,7 +194,7 @@ func TestNeeds(t *testing.T) {
 
 // The directory alone is that of the driver which is found, and no other library is looked at for it.
 func TestDirectory(t *testing.T) {
-	h := core("usr/lib64", "535.1.2").with(core("opt/nvidia/lib64", version)).with(loaded(version)).make(t)
+	h := on(t, core("usr/lib64", "535.1.2").With(core("opt/nvidia/lib64", version)).With(loaded(version)))
 	m, _ := MachineNamed("x86_64")
 	dir, err := h.Directory(m)
 	if err != nil || dir != "/opt/nvidia/lib64" {
@@ -294,9 +241,9 @@ func TestInputs(t *testing.T) {
 		"the cache":          {func() error { os.Mkdir(at("etc"), 0o755); return os.WriteFile(at("etc/ld.so.cache"), nil, 0o644) }, "/etc/ld.so.cache"},
 		"nothing":            {func() error { return os.WriteFile(at("elsewhere"), nil, 0o644) }, ""},
 	} {
-		h = core("usr/lib64", version).with(loaded(version)).with(tree{rejected: "",
+		h = on(t, core("usr/lib64", version).With(loaded(version)).With(tree{rejected: "",
 			needed: lib("libX11.so.6"), "usr/lib/x86_64-linux-gnu/libX11.so.6": "-> /" + needed,
-			eglcore: lib("libnvidia-eglcore.so."+version, "libX11.so.6"), "usr/lib64/libnvidia-eglcore.so." + version: "-> /" + eglcore}).make(t)
+			eglcore: lib("libnvidia-eglcore.so."+version, "libX11.so.6"), "usr/lib64/libnvidia-eglcore.so." + version: "-> /" + eglcore}))
 		time.Sleep(10 * time.Millisecond) // the kernel's clock for files is not exact
 		if _, err := h.Find(m); err != nil {
 			t.Fatal(err)
@@ -324,26 +271,26 @@ func TestLinkServes(t *testing.T) {
 		"none":                            {tree{}, false},
 		"links to the driver's own files": {tree{"run/opengl-driver/lib/libcuda.so.1": "-> /usr/lib64/libcuda.so.1"}, false},
 		"copies":                          {copies, true},
-		"copies of another driver":        {copies.with(loaded("545.23.06")), false},
+		"copies of another driver":        {copies.With(loaded("545.23.06")), false},
 		"a text":                          {tree{"run/opengl-driver/lib/libcuda.so.1": "text"}, false},
 	} {
-		h := core("usr/lib64", version).with(loaded(version)).with(c.files).make(t)
+		h := on(t, core("usr/lib64", version).With(loaded(version)).With(c.files))
 		if got := h.LinkServes(m, DefaultPrefix); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
 	// NixOS' own is in place; what hostDriver made itself is no source for it.
-	store := tree{"run/opengl-driver": "-> /nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-drivers"}.with(core("nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-drivers/lib", version))
+	store := tree{"run/opengl-driver": "-> /nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-drivers"}.With(core("nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-drivers/lib", version))
 	for name, c := range map[string]struct {
 		files   tree
 		inPlace bool
 		found   string
 	}{
 		"NixOS":                   {store, true, "/run/opengl-driver/lib"},
-		"NixOS, another module's": {store.with(loaded("545.23.06")), false, "/run/opengl-driver/lib"},
+		"NixOS, another module's": {store.With(loaded("545.23.06")), false, "/run/opengl-driver/lib"},
 		"ours":                    {copies, false, ""},
 	} {
-		h := c.files.make(t)
+		h := on(t, c.files)
 		d, _ := h.Excluding(m, DefaultPrefix).Find(m)
 		if got := h.InPlace(m, DefaultPrefix); got != c.inPlace || d.Directory != c.found {
 			t.Errorf("%s: in place: %v, found in %q", name, got, d.Directory)
@@ -384,10 +331,10 @@ func TestCompatPackages(t *testing.T) {
 		if c.model != "" {
 			gpu["proc/driver/nvidia/gpus/"+slot+"/information"] = "Model: \t\t " + c.model + "\nIRQ:   \t\t 35\n"
 		}
-		h := core("usr/lib64", version).with(tree{
+		h := on(t, core("usr/lib64", version).With(tree{
 			"usr/lib64/libcuda.so." + version: with("libcuda.so.1", "12.2"),
 			"opt/compat/libcuda.so.1":         "-> libcuda.so." + c.version, "opt/compat/libcuda.so." + c.version: with("libcuda.so.1", c.cuda),
-		}).with(gpu).make(t)
+		}).With(gpu))
 		d, err := h.Find(m)
 		if err != nil {
 			t.Fatal(err)
@@ -403,7 +350,7 @@ func TestCompatPackages(t *testing.T) {
 			}
 		}
 	}
-	h := core("usr/lib64", version).make(t)
+	h := on(t, core("usr/lib64", version))
 	d, err := h.Find(m)
 	if err != nil {
 		t.Fatal(err)
@@ -436,7 +383,7 @@ func TestCompatOnJetson(t *testing.T) {
 		"# R36 (release), REVISION: 4.0\n":                                                {"13.0", forwardcompat.MayOnL4T, true},
 		"x":                                                                               {"13.0", forwardcompat.MayOnL4T, true},
 	} {
-		h := tree{"usr/lib64/libcuda.so.1.1": with("11.4"), "usr/lib64/libcuda.so.1": "-> libcuda.so.1.1", "etc/nv_tegra_release": release, "opt/compat/libcuda.so.1": with(c.cuda)}.make(t)
+		h := on(t, tree{"usr/lib64/libcuda.so.1.1": with("11.4"), "usr/lib64/libcuda.so.1": "-> libcuda.so.1.1", "etc/nv_tegra_release": release, "opt/compat/libcuda.so.1": with(c.cuda)})
 		d, err := h.Find(m)
 		if err != nil {
 			t.Fatal(err)
@@ -449,7 +396,7 @@ func TestCompatOnJetson(t *testing.T) {
 }
 
 func TestDirectoryOfTheDriverAlone(t *testing.T) {
-	h := core("a", version).with(core("b", version)).with(tree{"a/vdpau/x": "", "b/libc.so.6": ""}).make(t)
+	h := on(t, core("a", version).With(core("b", version)).With(tree{"a/vdpau/x": "", "b/libc.so.6": ""}))
 	for dir, want := range map[string]bool{"/a": true, "/b": false, "/none": false} {
 		if got := h.OnlyDriver(dir); got != want {
 			t.Errorf("%s: %v", dir, got)

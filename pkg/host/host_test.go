@@ -2,7 +2,6 @@ package host
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,18 +19,6 @@ func TestVersions(t *testing.T) {
 	} {
 		if got := VersionIn(name); got != want {
 			t.Errorf("versionIn(%q) = %q, want %q", name, got, want)
-		}
-	}
-	for _, test := range []struct {
-		a, b string
-		want bool
-	}{
-		{"535.261.03", "535.54.03", true}, {"535.54.03", "535.261.03", false}, {"580.95", "535.261.03", true},
-		{"535.261.03", "535.261.03", false}, {"535.261.3", "535.261.03", false}, {"12.10", "12.9", true},
-		{"13", "12.8", true}, {"12.2.1", "12.2", true}, {"", "1", false},
-	} {
-		if got := newerVersion(test.a, test.b); got != test.want {
-			t.Errorf("newerVersion(%q, %q) = %v", test.a, test.b, got)
 		}
 	}
 }
@@ -58,22 +45,22 @@ func TestKernelVersion(t *testing.T) {
 		want      Kernel
 	}{
 		{"NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.261.03  Tue Jun  3 11:17:40 UTC 2025\nGCC version:  gcc version 12.2.0\n", "535.261.03\n",
-			Kernel{"535.261.03", procVersion, ""}},
+			Kernel{"535.261.03", ProcVersion, ""}},
 		{"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build  (dvs-builder@U16)  Thu 1\n", "",
-			Kernel{"580.159.04", procVersion, ""}},
-		{"NVRM version: NVIDIA UNIX aarch64 Kernel Module  470.57  Thu\n", "535.1\n", Kernel{"470.57", procVersion, "535.1"}},
-		{"", "550.54.14\n", Kernel{"550.54.14", sysVersion, ""}},
+			Kernel{"580.159.04", ProcVersion, ""}},
+		{"NVRM version: NVIDIA UNIX aarch64 Kernel Module  470.57  Thu\n", "535.1\n", Kernel{"470.57", ProcVersion, "535.1"}},
+		{"", "550.54.14\n", Kernel{"550.54.14", SysVersion, ""}},
 		{"nothing of the kind\n", "\x00\xff", Kernel{}},
 		{"", "", Kernel{}},
 	} {
 		files := map[string]string{}
 		if test.proc != "" {
-			files[procVersion] = test.proc
+			files[ProcVersion] = test.proc
 		}
 		if test.sys != "" {
-			files[sysVersion] = test.sys
+			files[SysVersion] = test.sys
 		}
-		if got := host(t, files).kernelVersion(); got != test.want {
+		if got := host(t, files).Kernel(); got != test.want {
 			t.Errorf("%q, %q: %+v, want %+v", test.proc, test.sys, got, test.want)
 		}
 	}
@@ -132,46 +119,15 @@ func TestNewestDirectoryFirst(t *testing.T) {
 	}
 }
 
-// getconf asks the C library itself.
-func TestVersionOfTheHostsGLIBC(t *testing.T) {
-	t.Parallel()
-	out, err := exec.Command("getconf", "GNU_LIBC_VERSION").Output()
-	want, ok := strings.CutPrefix(strings.TrimSpace(string(out)), "glibc ")
-	if err != nil || !ok {
-		t.Skip("no glibc here")
-	}
-	h := &Host{}
-	m, err := MachineOf(h.Root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := h.hostGLIBC(m); got != want {
-		t.Errorf("the host's glibc is %q, want %q", got, want)
-	}
-	program, err := exec.LookPath("getconf")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := h.needsGLIBC(program); got == "" || newerVersion(got, want) {
-		t.Errorf("%s needs glibc %q, of %s", program, got, want)
-	}
-	if got := h.needsGLIBC("/etc/passwd"); got != "" {
-		t.Errorf("a text needs glibc %q", got)
-	}
-}
-
 // Links of another root are followed and read inside it: nothing outside says who owns its driver link.
 func TestLinksOutsideARootAreNotRead(t *testing.T) {
 	outside := t.TempDir()
 	if err := os.Symlink("/nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-non-nixos-gpu", filepath.Join(outside, "opengl-driver")); err != nil {
 		t.Fatal(err)
 	}
-	h := tree{"run": "-> " + outside, "usr/lib64": "-> " + outside}.make(t)
+	h := on(t, tree{"run": "-> " + outside, "usr/lib64": "-> " + outside})
 	m, _ := MachineNamed("x86_64")
 	if got := h.LinkOwner(m.Link(DefaultPrefix)); got != "" {
 		t.Errorf("made by %s", got)
-	}
-	if got := h.installing(m, DefaultPrefix); got != "sudo hostDriver install" {
-		t.Error(got)
 	}
 }

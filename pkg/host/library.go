@@ -6,18 +6,14 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/user"
 	"path"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfimage"
-	"cuda-runpath/pkg/forwardcompat"
 	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/sysroot"
 )
@@ -67,9 +63,6 @@ func VersionIn(name string) string {
 	return ""
 }
 
-// newerVersion reports whether a version is newer than another one.
-func newerVersion(a, b string) bool { return forwardcompat.CompareVersions(a, b) > 0 }
-
 var errEmpty = errors.New("an empty file, such as a container's runtime leaves where it mounted a library")
 
 // OpenImage opens an ELF file below a root. The caller closes the file, from which the image reads.
@@ -100,6 +93,13 @@ func ImageOf(f *os.File) (im *elfimage.Image, err error) {
 	return im, err
 }
 
+// ExamineCUDA reads a file that is to be the driver's libcuda.so.1 for a machine. It is an error where that is none, or
+// must not be relied on.
+func (h *Host) ExamineCUDA(name string, m Machine) (Library, error) {
+	row, _ := driver.Lookup(driver.LibCUDA)
+	return h.examine(name, row, m)
+}
+
 // examine reads a file that bears the name of a driver's library. It returns
 // errOtherMachine for one that is simply not for m.
 func (h *Host) examine(name string, row driver.Library, m Machine) (lib Library, err error) {
@@ -122,7 +122,7 @@ func (h *Host) examine(name string, row driver.Library, m Machine) (lib Library,
 		if (driver.StubDirs{}).Contains(at) {
 			return lib, errors.New("a stub for linking, which must not be loaded")
 		}
-		if h.isCompat(at) && !h.wantCompat {
+		if h.IsCompat(at) && !h.CompatToo {
 			return lib, errors.New("a compat package's, not the host driver's")
 		}
 	}
@@ -195,9 +195,9 @@ func (h *Host) linkNames(lib Library, row driver.Library) []string {
 	return names
 }
 
-// isCompat reports whether a directory is a CUDA compat package's.
-func (h *Host) isCompat(dir string) bool {
-	return driver.CompatDirs{}.Contains(dir, func(name string) bool { return h.exists(path.Join(dir, name)) })
+// IsCompat reports whether a directory is a CUDA compat package's.
+func (h *Host) IsCompat(dir string) bool {
+	return driver.CompatDirs{}.Contains(dir, func(name string) bool { return h.Root.Exists(path.Join(dir, name)) })
 }
 
 // libc matches the C library's own: each program brings them with its loader, and a second copy of any of them breaks
@@ -210,17 +210,4 @@ var libc = sync.OnceValue(func() *regexp.Regexp {
 
 func withoutLibc(sonames []string) []string {
 	return slices.DeleteFunc(append([]string{}, sonames...), libc().MatchString)
-}
-
-// groupOf returns the name of the group that may use a file, or "" where that is not a group to join.
-func groupOf(info fs.FileInfo) string {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || st.Gid == 0 || info.Mode().Perm()&0o060 != 0o060 {
-		return ""
-	}
-	g, err := user.LookupGroupId(strconv.Itoa(int(st.Gid)))
-	if err != nil {
-		return ""
-	}
-	return g.Name
 }

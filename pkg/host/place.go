@@ -74,6 +74,9 @@ func MachineOf(root sysroot.Root) (Machine, error) {
 	return MachineNamed(runtime.GOARCH)
 }
 
+// LibraryDirs returns where distributions have the libraries of the machine's programs.
+func (m Machine) LibraryDirs() []string { return append([]string{"/usr/lib/" + m.triple}, m.libs...) }
+
 // Second returns the machine whose programs run beside m's own, as i386's on x86-64.
 func (m Machine) Second() (Machine, bool) {
 	if m.Machine != elf.EM_X86_64 {
@@ -163,7 +166,7 @@ func (h *Host) LinkOwner(link string) string {
 	switch {
 	case err != nil || !store.Contains(target):
 		return ""
-	case h.exists("/etc/NIXOS"):
+	case h.Root.Exists("/etc/NIXOS"):
 		return "NixOS"
 	case strings.HasSuffix(target, "-non-nixos-gpu"):
 		return "Home Manager's targets.genericLinux.gpu"
@@ -171,24 +174,6 @@ func (h *Host) LinkOwner(link string) string {
 		return "nix-system-graphics"
 	}
 	return "another module"
-}
-
-// installing returns what root is to run so that all programs find the driver.
-func (h *Host) installing(m Machine, prefix string) string {
-	link := m.Link(prefix)
-	install := h.itself() + " install" + prefixFlag(prefix)
-	switch owner := h.LinkOwner(link); owner {
-	case "":
-		// which install leaves alone
-		if target, err := h.Root.Readlink(path.Dir(link)); err == nil && h.OwnLink(path.Dir(link)) == "" {
-			return fmt.Sprintf("remove %s, a link to %s, if nothing else needs it, then %s", path.Dir(link), target, install)
-		}
-		return install
-	case "NixOS":
-		return install
-	default:
-		return h.itself() + " install --beside, and hostDriverLinks among the packages of " + owner
-	}
 }
 
 // A place is a directory where a driver may be, and why it is looked at.

@@ -17,11 +17,13 @@ type Vendor struct {
 	// Libraries are the names in it, of the driver's libraries.
 	Libraries []string `json:"libraries"`
 
-	names []string // as the file has them
-	name  string   // below the directory of the libraries
-	text  []byte   // what the host's says; nil for OpenCL's, which are one line
-	at    [][2]int // where in text the names stand
-	usual bool     // it is where the host's own loaders look
+	// Names are those of the libraries as the file has them. Usual: it is where the host's own loaders look.
+	Names []string `json:"-"`
+	Usual bool     `json:"-"`
+
+	name string   // below the directory of the libraries
+	text []byte   // what the host's says; nil for OpenCL's, which are one line
+	at   [][2]int // where in text the names stand
 }
 
 // Name returns where the file is, below the directory of the libraries: share/vulkan/icd.d/nvidia_icd.json.
@@ -71,10 +73,11 @@ var vendorKinds = []vendorKind{
 		"libEGL_nvidia.so.0", "10_nvidia.json"},
 	{"share/egl/egl_external_platform.d", []string{"/etc/egl/egl_external_platform.d",
 		"/usr/share/egl/egl_external_platform.d"}, true, "", ""},
-	{openCL, []string{"/etc/OpenCL/vendors"}, true, "libnvidia-opencl.so.1", "nvidia.icd"},
+	{OpenCL, []string{"/etc/OpenCL/vendors"}, true, "libnvidia-opencl.so.1", "nvidia.icd"},
 }
 
-const openCL = "etc/OpenCL/vendors"
+// OpenCL is the directory of the files by which the loader of OpenCL finds drivers.
+const OpenCL = "etc/OpenCL/vendors"
 
 // OptixData is what libnvoptix.so.1 opens by this name, without which its denoiser does not work.
 const OptixData = "/usr/share/nvidia/nvoptix.bin"
@@ -98,7 +101,7 @@ func (h *Host) vendors(d *Driver) []*Vendor {
 		all = append(all, found...)
 		if kind.make != "" && own[kind.make] && !seen[kind.make] {
 			v := &Vendor{name: path.Join(kind.dir, kind.name), Libraries: []string{kind.make}}
-			if kind.dir != openCL {
+			if kind.dir != OpenCL {
 				const before, after = `{"file_format_version": "1.0.0", "ICD": {"library_path": `, "}}\n"
 				v.text, v.at = []byte(before+after), [][2]int{{len(before), len(before)}}
 			}
@@ -106,6 +109,18 @@ func (h *Host) vendors(d *Driver) []*Vendor {
 		}
 	}
 	return all
+}
+
+// VendorsBelow returns the files of one kind, by the name of its directory, that lead to the libraries of a driver,
+// below a prefix as a driver link's.
+func (h *Host) VendorsBelow(prefix, kind string, d *Driver) []*Vendor {
+	for _, k := range vendorKinds {
+		if k.dir == kind {
+			found, _ := h.vendorsIn(k, []string{path.Join(prefix, kind)}, &Driver{Machine: d.Machine}, d.Names())
+			return found
+		}
+	}
+	return nil
 }
 
 // manifestDirs returns where a kind's files are that belong to a driver: in share and etc beside its own directory
@@ -166,7 +181,7 @@ func (h *Host) vendorsIn(kind vendorKind, dirs []string, d *Driver, own map[stri
 				continue
 			}
 			seen[e.Name()], seen[v.Libraries[0]] = true, true
-			v.usual = slices.Contains(kind.hosts, dir)
+			v.Usual = slices.Contains(kind.hosts, dir)
 			all = append(all, v)
 		}
 	}
@@ -185,9 +200,9 @@ func (h *Host) vendor(at string, kind vendorKind, m Machine, own map[string]bool
 		return nil, Reason(err)
 	}
 	v := &Vendor{Path: at, name: path.Join(kind.dir, path.Base(at))}
-	if kind.dir == openCL {
+	if kind.dir == OpenCL {
 		line, _, _ := strings.Cut(string(b), "\n")
-		v.names = []string{strings.TrimSpace(line)}
+		v.Names = []string{strings.TrimSpace(line)}
 	} else {
 		entries, err := manifestEntries(b)
 		if err != nil {
@@ -198,10 +213,10 @@ func (h *Host) vendor(at string, kind vendorKind, m Machine, own map[string]bool
 			if e.arch == "32" && m.Class != elf.ELFCLASS32 || e.arch == "64" && m.Class != elf.ELFCLASS64 {
 				return nil, nil
 			}
-			v.names, v.at = append(v.names, e.name), append(v.at, e.at)
+			v.Names, v.at = append(v.Names, e.name), append(v.at, e.at)
 		}
 	}
-	for _, name := range v.names {
+	for _, name := range v.Names {
 		name = path.Base(name)
 		if !own[name] {
 			return nil, nil // another vendor's
@@ -222,7 +237,7 @@ func (h *Host) optixData(d *Driver) string {
 	has := slices.ContainsFunc(d.Libraries, func(lib Library) bool { return lib.Name == "libnvoptix.so" })
 	for _, prefix := range addOnce(prefixes(d), "/usr") {
 		data := path.Join(prefix, strings.TrimPrefix(OptixData, "/usr"))
-		if h.Saw(data); has && h.exists(data) && h.trusted(data) == nil {
+		if h.Saw(data); has && h.Root.Exists(data) && h.trusted(data) == nil {
 			return data
 		}
 	}

@@ -6,13 +6,14 @@ import (
 	"strings"
 	"sync"
 
+	"cuda-runpath/pkg/forwardcompat"
 	"cuda-runpath/pkg/sysroot"
 )
 
 // Where the kernel module tells its version.
 const (
-	procVersion = "/proc/driver/nvidia/version"
-	sysVersion  = "/sys/module/nvidia/version"
+	ProcVersion = "/proc/driver/nvidia/version"
+	SysVersion  = "/sys/module/nvidia/version"
 )
 
 // Kernel is what the kernel says of the driver's module.
@@ -23,33 +24,54 @@ type Kernel struct {
 	Disagree string `json:"disagree,omitempty"`
 }
 
+// Kind is the way in which a host reaches its GPU.
+type Kind int
+
+// The kinds.
+const (
+	Discrete Kind = iota // the nvidia kernel module and its device nodes
+	WSL                  // Windows' driver through /dev/dxg
+	Jetson               // L4T's nvgpu
+)
+
+// Kind returns the kind of a host whose driver is drv.
+func (h *Host) Kind(drv *Driver) Kind {
+	switch {
+	case strings.HasPrefix(drv.Directory, "/usr/lib/wsl/"), h.Root.Exists("/dev/dxg") && !h.Root.Exists(ProcVersion):
+		return WSL
+	case h.Root.Exists(L4TRelease), h.Root.Exists("/sys/module/nvgpu"), strings.HasSuffix(drv.Directory, "/tegra"):
+		return Jetson
+	}
+	return Discrete
+}
+
 // NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.261.03  Tue Jun  3 …
 // NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build  (…)
 var nvrmVersion = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`Kernel Module\b.*?\s([1-9][0-9]{2,3}\.[0-9]+(?:\.[0-9]+)?)\s`)
 })
 
-func (h *Host) kernelVersion() Kernel {
-	h.Saw(sysVersion)
+func (h *Host) Kernel() Kernel {
+	h.Saw(SysVersion)
 	var fromProc, fromSys string
-	if b, err := h.Root.ReadFile(procVersion, 64<<10); err == nil {
+	if b, err := h.Root.ReadFile(ProcVersion, 64<<10); err == nil {
 		line, _, _ := bytes.Cut(b, []byte("\n"))
 		if m := nvrmVersion().FindSubmatch(append(line, '\n')); m != nil {
 			fromProc = string(m[1])
 		}
 	}
-	if b, err := h.Root.ReadFile(sysVersion, 4<<10); err == nil {
+	if b, err := h.Root.ReadFile(SysVersion, 4<<10); err == nil {
 		if v := strings.TrimSpace(string(b)); driverVersion().MatchString(v) {
 			fromSys = v
 		}
 	}
 	switch {
 	case fromProc != "" && fromSys != "" && fromProc != fromSys:
-		return Kernel{fromProc, procVersion, fromSys}
+		return Kernel{fromProc, ProcVersion, fromSys}
 	case fromProc != "":
-		return Kernel{fromProc, procVersion, ""}
+		return Kernel{fromProc, ProcVersion, ""}
 	case fromSys != "":
-		return Kernel{fromSys, sysVersion, ""}
+		return Kernel{fromSys, SysVersion, ""}
 	}
 	return Kernel{}
 }
@@ -75,7 +97,7 @@ func cudaInLibrary(root sysroot.Root, file string) string {
 	for at := int64(0); ; at += int64(len(buf) - overlap) {
 		n, err := f.ReadAt(buf, at)
 		for _, m := range compilerRelease().FindAllSubmatch(buf[:n], -1) {
-			if v := string(m[1]); best == "" || newerVersion(v, best) {
+			if v := string(m[1]); best == "" || forwardcompat.Newer(v, best) {
 				best = v
 			}
 		}
@@ -103,20 +125,6 @@ func cudaOfBranch(version string) string {
 		if b.driver == branch {
 			return b.cuda
 		}
-	}
-	return ""
-}
-
-// leastDriver returns from which driver on a CUDA major version works at all (minor
-// version compatibility). Source: the same notes, "CUDA Minor Version Compatibility".
-func leastDriver(cuda string) string {
-	switch cuda {
-	case "11":
-		return "450.80.02"
-	case "12":
-		return "525.60.13"
-	case "13":
-		return "580.65.06"
 	}
 	return ""
 }

@@ -184,6 +184,12 @@ func (r Root) Stat(name string) (fs.FileInfo, error) {
 	return r.Lstat(at)
 }
 
+// Exists reports whether there is a file of a name, links followed.
+func (r Root) Exists(name string) bool {
+	_, err := r.Stat(name)
+	return err == nil
+}
+
 // Lstat describes what has a path that leads through no link: one that Resolve or Steps returned.
 func (r Root) Lstat(at string) (fs.FileInfo, error) {
 	if r.IsHost() {

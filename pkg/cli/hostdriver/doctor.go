@@ -2,13 +2,14 @@ package hostdriver
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/forwardcompat"
 	"cuda-runpath/pkg/gpucode"
-	"cuda-runpath/pkg/host"
+	"cuda-runpath/pkg/host/doctor"
 )
 
 var doctorCommand = &command.Command{
@@ -33,13 +34,14 @@ GPU there is.`,
 			return err
 		}
 		h, m := c.host, c.machine
+		var gpus []gpucode.Capability
 		if c.IsSet("for") {
 			targets, err := gpucode.ParseTargets(c.String("for"))
 			if err != nil {
 				return command.Misusef("--for: %v", err)
 			}
 			for _, t := range targets {
-				h.GPUs = append(h.GPUs, t.Capability)
+				gpus = append(gpus, t.Capability)
 			}
 		}
 		program := c.Arg(0)
@@ -48,10 +50,14 @@ GPU there is.`,
 				return err
 			}
 		}
+		if h.Programs, err = doctor.Programs(h.Root); err != nil {
+			return err
+		}
 		if program != "" && !c.IsSet("machine") {
 			m = h.MachineOfProgram(program, m)
 		}
-		d := h.Excluding(m, c.prefix).Doctor(m, program, c.prefix)
+		d := (&doctor.Doctor{Host: h.Excluding(m, c.prefix), Machine: m, Prefix: c.prefix, AsRoot: os.Geteuid() == 0,
+			Itself: thisProgram(), For: gpus}).Diagnose(program)
 		if c.Bool("json") {
 			fields := map[string]any{"machine": d.Machine, "works": d.Works, "facts": d.Facts}
 			if d.Program != "" {
@@ -68,11 +74,11 @@ GPU there is.`,
 	},
 }
 
-func (c *call) showDiagnosis(d *host.Diagnosis) {
+func (c *call) showDiagnosis(d *doctor.Diagnosis) {
 	w := c.Stdout
 	ink := command.InkFor(w)
-	marks := map[host.Verdict]string{host.Good: ink.Paint(command.Green, "ok") + "  ", host.Note: "note",
-		host.Warning: ink.Paint(command.Yellow, "WARN"), host.Bad: ink.Paint(command.Red, "BAD") + " "}
+	marks := map[doctor.Verdict]string{doctor.Good: ink.Paint(command.Green, "ok") + "  ", doctor.Note: "note",
+		doctor.Warning: ink.Paint(command.Yellow, "WARN"), doctor.Bad: ink.Paint(command.Red, "BAD") + " "}
 	const indent = 24
 	wrap := func(text string, indent int) string { return strings.Repeat(" ", indent) + text + "\n" }
 	if command.Terminal(w) {

@@ -3,7 +3,6 @@ package hostdriver
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path"
 
 	"golang.org/x/sys/unix"
@@ -58,7 +57,7 @@ func on(do func(*call) error) func(*command.Line) error {
 
 // about reads which host and machine the flags ask for.
 func about(l *command.Line) (c *call, err error) {
-	c = &call{Line: l, host: &host.Host{Program: thisProgram(), AsRoot: os.Geteuid() == 0},
+	c = &call{Line: l, host: &host.Host{},
 		prefix: path.Clean(l.String("prefix"))}
 	if l.IsSet("prefix") && (!path.IsAbs(c.prefix) || c.prefix == "/") {
 		return nil, command.Misusef("--prefix %q: an absolute path is needed", l.String("prefix"))

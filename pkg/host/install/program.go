@@ -50,7 +50,7 @@ func ChooseProgram(h *host.Host, named, purpose string) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	if exists(h, at) { // it may have been replaced since it was started
+	if h.Root.Exists(at) { // it may have been replaced since it was started
 		p, err := judged(h, at, purpose)
 		if err == nil && (p.Root != "" || !store.Contains(at) && (strings.HasPrefix(at, "/usr/") ||
 			readOnly(h, host.Libexec))) {
@@ -94,7 +94,7 @@ func judged(h *host.Host, at, purpose string) (*Program, error) {
 	// is named.
 	kept := store.Path(real)
 	roots := path.Join(path.Dir(path.Dir(kept)), "var/nix/gcroots")
-	if !exists(h, roots) || h.Trusted(roots) != nil {
+	if !h.Root.Exists(roots) || h.Trusted(roots) != nil {
 		return p, nil
 	}
 	return &Program{Path: real, Kept: kept, Root: path.Join(roots, "hostDriver-"+purpose)}, nil
@@ -102,16 +102,11 @@ func judged(h *host.Host, at, purpose string) (*Program, error) {
 
 // readOnly reports whether nothing can be made at a path because its file system is read-only.
 func readOnly(h *host.Host, at string) bool {
-	for !exists(h, at) {
+	for !h.Root.Exists(at) {
 		at = path.Dir(at)
 	}
 	at, err := h.Root.Resolve(at)
 	return err == nil && errors.Is(unix.Access(h.Root.Path(at), unix.W_OK), unix.EROFS)
-}
-
-func exists(h *host.Host, name string) bool {
-	_, err := h.Root.Stat(name)
-	return err == nil
 }
 
 // Needs are what has to be there for the program to be: its copy, or its garbage collector root.

@@ -1,4 +1,4 @@
-package host
+package doctor
 
 import (
 	"path"
@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/remedy"
 )
@@ -15,7 +16,7 @@ type api struct {
 	name    string
 	asks    []string
 	library string // the driver's; "" where the vendor's file says which
-	kind    string // the directory of the [vendorKind] whose files lead there; "" for none
+	kind    string // the directory of the [host.Vendor] whose files lead there; "" for none
 	file    string // what programs open, below the driver link, where there is no such kind
 	// variable is what names a file of the kind that is elsewhere, "" for none.
 	variable string
@@ -30,7 +31,7 @@ var apis = []api{
 	{"EGL", []string{"libEGL.so.1"}, "libEGL_nvidia.so.0", "share/glvnd/egl_vendor.d", "",
 		"__EGL_VENDOR_LIBRARY_FILENAMES"},
 	{"Vulkan", []string{"libvulkan.so.1"}, "", "share/vulkan/icd.d", "", "VK_ADD_DRIVER_FILES"},
-	{"OpenCL", []string{"libOpenCL.so.1"}, "libnvidia-opencl.so.1", openCL, "", ""},
+	{"OpenCL", []string{"libOpenCL.so.1"}, "libnvidia-opencl.so.1", host.OpenCL, "", ""},
 	{"VDPAU", []string{"libvdpau.so.1"}, "libvdpau_nvidia.so.1", "", "vdpau/libvdpau_nvidia.so.1", ""},
 	{"VA-API", []string{"libva.so.2"}, "nvidia_drv_video.so", "", "dri/nvidia_drv_video.so", ""},
 	{"GBM", []string{"libgbm.so.1"}, "libnvidia-allocator.so.1", "", "gbm/nvidia-drm_gbm.so", ""},
@@ -60,9 +61,9 @@ func (a *api) askedBy(load *loader.Load) (by *loader.Object, asks string, certai
 	return by, asks, certain
 }
 
-// doctorInterfaces says which APIs beside CUDA the program uses, and whether each finds the driver.
-func (h *Host) doctorInterfaces(d *Diagnosis, load *loader.Load, drv *Driver, prefix string) {
-	run := d.run(load) + ", or for all programs: " + h.installing(drv.machine(), prefix)
+// checkInterfaces says which APIs beside CUDA the program uses, and whether each finds the driver.
+func (h *Doctor) checkInterfaces(d *Diagnosis, load *loader.Load, drv *host.Driver) {
+	run := d.run(load) + ", or for all programs: " + h.installing()
 	for i := range apis {
 		a := &apis[i]
 		by, asks, certain := a.askedBy(load)
@@ -75,25 +76,25 @@ func (h *Host) doctorInterfaces(d *Diagnosis, load *loader.Load, drv *Driver, pr
 		}
 		says := path.Base(by.Path) + " " + does + " " + asks
 		// Where nixpkgs' loaders look, else where the host's do.
-		at, opens := a.leads(h, drv, drv.machine().Link(prefix))
+		at, opens := a.leads(h, drv, h.Machine.Link(h.Prefix))
 		fix, lost := run, ""
 		if load.Interp.Store {
 			lost = h.lost(drv, load, opens)
 		} else {
 			at, fix = a.hosts(h, drv), "install that part of the driver"
 		}
-		noEGL := slices.ContainsFunc(drv.Needs, func(n Need) bool { return n.Soname == GLVNDEGL && n.Path == "" })
+		noEGL := slices.ContainsFunc(drv.Needs, func(n host.Need) bool { return n.Soname == host.GLVNDEGL && n.Path == "" })
 		switch {
 		case at != "" && lost != "":
 			but := path.Base(opens)
 			if at == opens {
 				but = "that"
 			}
-			d.add(a.name, verdict, at, h.itself()+" install"+prefixFlag(prefix)+", or: "+d.run(load),
+			d.add(a.name, verdict, at, h.itself()+" install"+h.prefixFlag()+", or: "+d.run(load),
 				"%s, which finds %s, but %s %s", says, at, but, lost)
-		case at != "" && a.name == "Vulkan" && noEGL && !loads(load, GLVNDEGL):
+		case at != "" && a.name == "Vulkan" && noEGL && !loads(load, host.GLVNDEGL):
 			d.add(a.name, verdict, at, "install libglvnd (Debian: libegl1)",
-				"%s, which finds %s, but the driver opens %s, and this host has none", says, at, GLVNDEGL)
+				"%s, which finds %s, but the driver opens %s, and this host has none", says, at, host.GLVNDEGL)
 		case at != "":
 			d.add(a.name, Good, at, "", "%s, which finds %s", says, at)
 		case a.name == "VA-API":
@@ -124,19 +125,18 @@ func (a *api) what() string {
 }
 
 // hosts returns which of the host's files leads to the library, "" where none does.
-func (a *api) hosts(h *Host, drv *Driver) string {
+func (a *api) hosts(h *Doctor, drv *host.Driver) string {
 	// where libva and libgbm look, whatever else there is of the driver
 	if dir := path.Dir(a.file); dir == "dri" || dir == "gbm" {
-		m := drv.machine()
-		for _, dir := range append([]string{"/usr/lib/" + m.triple}, m.libs...) {
-			if at := path.Join(dir, a.file); h.exists(at) {
+		for _, dir := range h.Machine.LibraryDirs() {
+			if at := path.Join(dir, a.file); h.Root.Exists(at) {
 				return at
 			}
 		}
 		return ""
 	}
 	for _, v := range drv.Vendors {
-		if path.Dir(v.name) == a.kind && v.Path != "" && v.usual {
+		if path.Dir(v.Name()) == a.kind && v.Path != "" && v.Usual {
 			return v.Path
 		}
 	}
@@ -149,9 +149,9 @@ func (a *api) hosts(h *Host, drv *Driver) string {
 }
 
 // beside returns the file of the driver's own prefix that leads to the library, "" where there is none.
-func (a *api) beside(drv *Driver) string {
+func (a *api) beside(drv *host.Driver) string {
 	for _, v := range drv.Vendors {
-		if a.variable != "" && path.Dir(v.name) == a.kind && v.Path != "" && !v.usual {
+		if a.variable != "" && path.Dir(v.Name()) == a.kind && v.Path != "" && !v.Usual {
 			return v.Path
 		}
 	}
@@ -159,27 +159,20 @@ func (a *api) beside(drv *Driver) string {
 }
 
 // leads returns which file of a driver link leads to the library, "" where none does, and what is opened by it.
-func (a *api) leads(h *Host, drv *Driver, link string) (at, opens string) {
-	if at := path.Join(link, a.file); a.kind == "" && h.exists(at) {
+func (a *api) leads(h *Doctor, drv *host.Driver, link string) (at, opens string) {
+	if at := path.Join(link, a.file); a.kind == "" && h.Root.Exists(at) {
 		return at, at
 	}
-	for _, kind := range vendorKinds {
-		if kind.dir != a.kind {
-			continue
+	for _, v := range h.VendorsBelow(path.Dir(link), a.kind, drv) {
+		var all []string
+		for _, name := range v.Names {
+			if !strings.Contains(name, "/") {
+				name = path.Join(link, name)
+			}
+			all = append(all, name)
 		}
-		found, _ := h.vendorsIn(kind, []string{path.Join(path.Dir(link), kind.dir)}, &Driver{Machine: drv.Machine},
-			drv.Names())
-		for _, v := range found {
-			var all []string
-			for _, name := range v.names {
-				if !strings.Contains(name, "/") {
-					name = path.Join(link, name)
-				}
-				all = append(all, name)
-			}
-			if !slices.ContainsFunc(all, func(file string) bool { return !h.exists(file) }) {
-				return v.Path, all[0]
-			}
+		if !slices.ContainsFunc(all, func(file string) bool { return !h.Root.Exists(file) }) {
+			return v.Path, all[0]
 		}
 	}
 	return "", ""
@@ -187,12 +180,11 @@ func (a *api) leads(h *Host, drv *Driver, link string) (at, opens string) {
 
 // lost says which library of the host's one of the driver's needs, or opens, and a loader from Nix does not find,
 // because that one has no run path and the program has not loaded it; "" for none.
-func (h *Host) lost(drv *Driver, load *loader.Load, file string) string {
-	l, err := h.loader()
-	if file == "" || err != nil {
+func (h *Doctor) lost(drv *host.Driver, load *loader.Load, file string) string {
+	if file == "" {
 		return ""
 	}
-	f := l.Files().Open(file)
+	f := h.Programs.Files().Open(file)
 	if f.ELF == nil || f.List != "" {
 		return ""
 	}

@@ -1,17 +1,33 @@
-package host
+package doctor
 
 import (
 	"debug/elf"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
+	"cuda-runpath/pkg/forwardcompat"
+	"cuda-runpath/pkg/host"
+	"cuda-runpath/pkg/host/hosttest"
 	"cuda-runpath/pkg/loader/tinyelf"
 	"cuda-runpath/pkg/sysroot"
 )
+
+type tree = hosttest.Tree
+
+const version = hosttest.Version
+
+var lib, core, loaded = hosttest.Lib, hosttest.Core, hosttest.Loaded
+
+// on returns the host that files make.
+func on(t *testing.T, files tree) *host.Host {
+	t.Helper()
+	return &host.Host{Root: sysroot.Root{Dir: files.Make(t)}}
+}
 
 // What is said of hosts that are good, and of those on which something is wrong.
 func TestDiagnosis(t *testing.T) {
@@ -19,7 +35,7 @@ func TestDiagnosis(t *testing.T) {
 	devices := tree{"dev/nvidiactl": "(device)", "dev/nvidia0": "(device)", "dev/nvidia-uvm": "(device)"}
 	copies := tree{"run/opengl-driver/lib/libcuda.so.1": "-> libcuda.so." + version, "run/opengl-driver/lib/libcuda.so." + version: lib("libcuda.so.1"),
 		"run/opengl-driver/lib/libnvidia-ml.so.1": lib("libnvidia-ml.so.1"), "run/opengl-driver/lib/libnvidia-ptxjitcompiler.so.1": lib("libnvidia-ptxjitcompiler.so.1")}
-	good := core("usr/lib64", version).with(devices).with(loaded(version)).with(tree{"proc/driver/nvidia/version": nvrm}).with(copies)
+	good := core("usr/lib64", version).With(devices).With(loaded(version)).With(tree{"proc/driver/nvidia/version": nvrm}).With(copies)
 	program := func(runPath string, needs ...string) tinyelf.Object {
 		return tinyelf.Object{Interp: "/lib64/ld-linux-x86-64.so.2"}.With(elf.DT_RUNPATH, runPath).Needs(needs...)
 	}
@@ -46,78 +62,78 @@ func TestDiagnosis(t *testing.T) {
 			"ok driver libraries: " + version + ", 3 libraries in /usr/lib64", "ok CUDA: the driver supports up to 12.2", "ok driver link: /run/opengl-driver/lib holds 4 names"}},
 		"no driver":                 {files: devices, says: []string{"bad driver libraries: no NVIDIA driver found", "bad driver link: /run/opengl-driver/lib does not exist"}},
 		"no module":                 {files: good, without: "proc", works: true, says: []string{"ok kernel module: nvidia " + version}}, // /sys says it too
-		"no module at all":          {files: core("usr/lib64", version).with(devices).with(copies), says: []string{"bad kernel module: not loaded"}},
-		"no module, in a container": {files: core("usr/lib64", version).with(devices).with(copies).with(tree{".dockerenv": ""}), says: []string{"start the container with its GPUs"}},
-		"two answers":               {files: good.with(loaded("545.23.06")), works: true, says: []string{"warning kernel module: /proc/driver/nvidia/version says " + version + ", /sys/module/nvidia/version says 545.23.06"}},
-		"upgraded, not rebooted":    {files: core("usr/lib64", version).with(devices).with(loaded("525.60.13")), says: []string{"bad versions: the kernel module is 525.60.13, the libraries are " + version, "sudo rmmod"}},
-		"an older library":          {files: core("usr/lib64", version).with(devices).with(loaded("545.23.06")).with(copies), says: []string{"install the libraries of driver 545.23.06", "bad driver link: /run/opengl-driver/lib leads to driver " + version + ", but the kernel module is 545.23.06"}},
+		"no module at all":          {files: core("usr/lib64", version).With(devices).With(copies), says: []string{"bad kernel module: not loaded"}},
+		"no module, in a container": {files: core("usr/lib64", version).With(devices).With(copies).With(tree{".dockerenv": ""}), says: []string{"start the container with its GPUs"}},
+		"two answers":               {files: good.With(loaded("545.23.06")), works: true, says: []string{"warning kernel module: /proc/driver/nvidia/version says " + version + ", /sys/module/nvidia/version says 545.23.06"}},
+		"upgraded, not rebooted":    {files: core("usr/lib64", version).With(devices).With(loaded("525.60.13")), says: []string{"bad versions: the kernel module is 525.60.13, the libraries are " + version, "sudo rmmod"}},
+		"an older library":          {files: core("usr/lib64", version).With(devices).With(loaded("545.23.06")).With(copies), says: []string{"install the libraries of driver 545.23.06", "bad driver link: /run/opengl-driver/lib leads to driver " + version + ", but the kernel module is 545.23.06"}},
 		"no GPU":                    {files: good, without: "dev/nvidia0", says: []string{"bad device nodes: there is no GPU"}},
 		"no uvm":                    {files: good, without: "dev/nvidia-uvm", says: []string{"bad device nodes: /dev/nvidia-uvm is missing [/dev] -> sudo nvidia-modprobe -u -c=0 (999)"}},
-		"no uvm, before the first CUDA program": {files: good.with(tree{"usr/bin/nvidia-modprobe": "x"}), without: "dev/nvidia-uvm", works: true, says: []string{
+		"no uvm, before the first CUDA program": {files: good.With(tree{"usr/bin/nvidia-modprobe": "x"}), without: "dev/nvidia-uvm", works: true, says: []string{
 			"note device nodes: /dev/nvidia-uvm is missing: the driver has /usr/bin/nvidia-modprobe, which is root's, make it when the first CUDA program starts"}, never: "nvidia-uvm.*present and usable"},
-		"no uvm, in a container": {files: good.with(tree{"usr/bin/nvidia-modprobe": "x", ".dockerenv": ""}), without: "dev/nvidia-uvm", says: []string{
+		"no uvm, in a container": {files: good.With(tree{"usr/bin/nvidia-modprobe": "x", ".dockerenv": ""}), without: "dev/nvidia-uvm", says: []string{
 			"bad device nodes: /dev/nvidia-uvm is missing [/dev] -> start the container with its GPUs"}},
-		"a file in a node's place": {files: good.with(tree{"dev/nvidia0": ""}), says: []string{"bad device nodes: /dev/nvidia0 is not a device"}},
+		"a file in a node's place": {files: good.With(tree{"dev/nvidia0": ""}), says: []string{"bad device nodes: /dev/nvidia0 is not a device"}},
 		"a node for root":          {files: good, closed: "dev/nvidiactl", says: []string{"bad device nodes: you may not read and write /dev/nvidiactl (-rw-------)"}},
 		"no link":                  {files: good, without: "run/", says: []string{"bad driver link: /run/opengl-driver/lib does not exist", "sudo hostDriver install"}},
-		"a link that dangles":      {files: good.with(tree{"run/opengl-driver/lib/libcuda.so.1": "-> gone"}), says: []string{"bad driver link: /run/opengl-driver/lib holds a dangling libcuda.so.1: gone is gone"}},
-		"a text in the link":       {files: good.with(tree{"run/opengl-driver/lib/libcuda.so.1": "text"}), says: []string{"bad driver link: /run/opengl-driver/lib/libcuda.so.1: not an ELF file"}},
-		"more in the link":         {files: good.with(tree{"run/opengl-driver/lib/libX11.so.6": "x"}), works: true, says: []string{"warning driver link: /run/opengl-driver/lib holds libraries that are not the driver's and hide the programs' own: libX11.so.6"}},
+		"a link that dangles":      {files: good.With(tree{"run/opengl-driver/lib/libcuda.so.1": "-> gone"}), says: []string{"bad driver link: /run/opengl-driver/lib holds a dangling libcuda.so.1: gone is gone"}},
+		"a text in the link":       {files: good.With(tree{"run/opengl-driver/lib/libcuda.so.1": "text"}), says: []string{"bad driver link: /run/opengl-driver/lib/libcuda.so.1: not an ELF file"}},
+		"more in the link":         {files: good.With(tree{"run/opengl-driver/lib/libX11.so.6": "x"}), works: true, says: []string{"warning driver link: /run/opengl-driver/lib holds libraries that are not the driver's and hide the programs' own: libX11.so.6"}},
 		"links":                    {files: good, works: true, says: []string{"warning driver link: /run/opengl-driver/lib holds links, by which", "compiled at run time fails, and EGL", "sudo hostDriver install (221)"}},
-		"copies of an old driver, the line alone": {files: core("usr/lib64", version).with(devices).with(loaded(version)).with(installed("525.60.13")), says: []string{
+		"copies of an old driver, the line alone": {files: core("usr/lib64", version).With(devices).With(loaded(version)).With(installed("525.60.13")), says: []string{
 			"bad driver link: /run/opengl-driver/lib leads to driver 525.60.13, but the kernel module is " + version,
 			"warning driver link: of what makes it again only the line for tmpfiles.d is left", "sudo hostDriver tmpfiles"}},
-		"copies, the line alone": {files: core("usr/lib64", version).with(devices).with(loaded(version)).with(installed(version)), works: true, says: []string{
+		"copies, the line alone": {files: core("usr/lib64", version).With(devices).With(loaded(version)).With(installed(version)), works: true, says: []string{
 			"ok driver link: /run/opengl-driver/lib holds 4 names", "only the line for tmpfiles.d is left"}},
-		"copies, and the unit": {files: core("usr/lib64", version).with(devices).with(loaded(version)).with(installed(version)).with(tree{"etc/systemd/system/hostDriver.service": ""}), works: true, says: []string{
+		"copies, and the unit": {files: core("usr/lib64", version).With(devices).With(loaded(version)).With(installed(version)).With(tree{"etc/systemd/system/hostDriver.service": ""}), works: true, says: []string{
 			"ok driver link: /run/opengl-driver/lib holds 4 names"}, never: "only the line|holds links"},
 		"no NVML, no compiler":      {files: good, without: "usr/lib64/libnvidia", works: true, says: []string{"warning driver libraries: no libnvidia-ml.so", "warning driver libraries: no libnvidia-ptxjitcompiler.so, so no PTX compiler (Triton, numba, code for a newer GPU than it was built for) [/usr/lib64] -> install it with the driver (Debian: libnvidia-ptxjitcompiler1) (221)"}},
-		"a damaged library":         {files: good.with(tree{"usr/lib64/libnvidia-ml.so." + version: "text"}), works: true, says: []string{"warning driver libraries: /usr/lib64/libnvidia-ml.so.1 cannot be used: not an ELF file"}},
-		"another driver":            {files: good.with(core("opt/driver", "525.60.13")).with(tree{"etc/ld.so.conf": "/opt/driver\n"}), works: true, says: []string{"note driver libraries: other drivers are in /opt/driver/libcuda.so.525.60.13"}},
-		"something that is lacking": {files: good.with(tree{"usr/lib64/libGLX_nvidia.so." + version: lib("libGLX_nvidia.so.0", "libX11.so.6")}), works: true, says: []string{"note driver libraries: this host lacks libX11.so.6 (for libGLX_nvidia.so.0)"}},
+		"a damaged library":         {files: good.With(tree{"usr/lib64/libnvidia-ml.so." + version: "text"}), works: true, says: []string{"warning driver libraries: /usr/lib64/libnvidia-ml.so.1 cannot be used: not an ELF file"}},
+		"another driver":            {files: good.With(core("opt/driver", "525.60.13")).With(tree{"etc/ld.so.conf": "/opt/driver\n"}), works: true, says: []string{"note driver libraries: other drivers are in /opt/driver/libcuda.so.525.60.13"}},
+		"something that is lacking": {files: good.With(tree{"usr/lib64/libGLX_nvidia.so." + version: lib("libGLX_nvidia.so.0", "libX11.so.6")}), works: true, says: []string{"note driver libraries: this host lacks libX11.so.6 (for libGLX_nvidia.so.0)"}},
 		"WSL": {files: tree{"usr/lib/wsl/lib/libcuda.so.1": lib("libcuda.so.1"), "dev/dxg": "(device)", "run/opengl-driver/lib/libcuda.so.1": "-> /usr/lib/wsl/lib/libcuda.so.1"}, works: true,
 			says: []string{"ok kernel module: none needed", "ok device nodes: /dev/dxg: present"}},
-		"Jetson": {files: tree{"etc/nv_tegra_release": "x", "sys/module/nvgpu/x": "", "dev/nvmap": "(device)", "usr/lib64/libcuda.so.1": lib("libcuda.so.1")}.with(copies), works: true,
+		"Jetson": {files: tree{"etc/nv_tegra_release": "x", "sys/module/nvgpu/x": "", "dev/nvmap": "(device)", "usr/lib64/libcuda.so.1": lib("libcuda.so.1")}.With(copies), works: true,
 			says: []string{"ok kernel module: nvgpu (Jetson)", "note device nodes: /dev/nvhost-gpu is missing"}},
 		"a link that is half made": {files: good, without: "run/opengl-driver/lib/libnvidia-", works: true, says: []string{
 			"warning driver link: /run/opengl-driver/lib leads to /run/opengl-driver/lib/libcuda.so." + version + ", but lacks 2 of the driver's 3 libraries: libnvidia-ml.so.1, libnvidia-ptxjitcompiler.so.1 [/run/opengl-driver/lib] -> sudo hostDriver install"}},
-		"a program without CUDA, and no driver": {files: interp.with(tree{"app": program("", "libc.so.6")}), program: "/app", works: true,
+		"a program without CUDA, and no driver": {files: interp.With(tree{"app": program("", "libc.so.6")}), program: "/app", works: true,
 			says: []string{"warning driver libraries: no NVIDIA driver found", "warning kernel module", "note libcuda.so.1: neither it nor its libraries ask for CUDA or its driver"}},
-		"a program with CUDA, and no driver": {files: interp.with(tree{"app": program("", "libc.so.6", "libcudart.so.12"), "usr/lib64/libcudart.so.12": lib("libcudart.so.12")}), program: "/app",
+		"a program with CUDA, and no driver": {files: interp.With(tree{"app": program("", "libc.so.6", "libcudart.so.12"), "usr/lib64/libcudart.so.12": lib("libcudart.so.12")}), program: "/app",
 			says: []string{"bad driver libraries: no NVIDIA driver found", "bad libcuda.so.1: (if app opened it with dlopen): nowhere"}},
-		"a program with OpenGL, and no driver": {files: interp.with(tree{"app": program("", "libc.so.6", "libGL.so.1"), "usr/lib64/libGL.so.1": lib("libGL.so.1")}), program: "/app",
+		"a program with OpenGL, and no driver": {files: interp.With(tree{"app": program("", "libc.so.6", "libGL.so.1"), "usr/lib64/libGL.so.1": lib("libGL.so.1")}), program: "/app",
 			says: []string{"bad driver libraries: no NVIDIA driver found"}},
 		"a static program":         {files: tree{"app": tinyelf.Object{Type: elf.ET_EXEC, Interp: ""}}, program: "/app", works: true, says: []string{"note program: is static"}},
-		"Nix builds, no hook":      {files: good.with(tree{"nix/store/x": ""}), works: true, says: []string{"note Nix builds: cannot see the GPU", "hostDriver sandbox"}},
-		"Nix builds, our hook":     {files: good.with(tree{"nix/store/x": "", "h/hostDriver-sandbox": "", "etc/nix/nix.conf": "pre-build-hook = /h/hostDriver-sandbox\nsystem-features = cuda\n"}), works: true, says: []string{"ok Nix builds: get the GPU through /h/hostDriver-sandbox"}},
-		"Nix builds, not asked":    {files: good.with(tree{"nix/store/x": "", "h/hostDriver-sandbox": "", "etc/nix/nix.conf": "pre-build-hook = /h/hostDriver-sandbox\n"}), works: true, says: []string{"warning Nix builds: get the GPU through", "include none of cuda, gpu"}},
-		"Nix builds, a lost hook":  {files: good.with(tree{"nix/store/x": "", "etc/nix/nix.conf": "pre-build-hook = /gone\n"}), works: true, says: []string{"warning Nix builds: the pre-build-hook /gone does not exist"}},
-		"Nix builds, another hook": {files: good.with(tree{"nix/store/x": "", "h/other": "", "etc/nix/nix.conf": "pre-build-hook = /h/other\n"}), works: true, says: []string{"note Nix builds: /h/other decides"}},
-		"Nix builds, by paths":     {files: good.with(tree{"nix/store/x": "", "etc/nix/nix.conf": "extra-sandbox-paths = /dev/nvidia0\n"}), works: true, says: []string{"note Nix builds: all see the GPU"}},
-		"Nix builds, no sandbox":   {files: good.with(tree{"nix/store/x": "", "etc/nix/nix.conf": "!include more\n", "etc/nix/more": "sandbox = false\n"}), works: true, says: []string{"note Nix builds: are not in a sandbox"}},
-		"a nix.conf that is none":  {files: good.with(tree{"nix/store/x": "", "etc/nix/nix.conf/": nil}), works: true, says: []string{"note Nix builds: not a regular file"}},
-		"a program": {files: good.with(interp).with(tree{"app": program("/run/opengl-driver/lib", "libcuda.so.1", "libc.so.6")}), program: "/app", works: true,
+		"Nix builds, no hook":      {files: good.With(tree{"nix/store/x": ""}), works: true, says: []string{"note Nix builds: cannot see the GPU", "hostDriver sandbox"}},
+		"Nix builds, our hook":     {files: good.With(tree{"nix/store/x": "", "h/hostDriver-sandbox": "", "etc/nix/nix.conf": "pre-build-hook = /h/hostDriver-sandbox\nsystem-features = cuda\n"}), works: true, says: []string{"ok Nix builds: get the GPU through /h/hostDriver-sandbox"}},
+		"Nix builds, not asked":    {files: good.With(tree{"nix/store/x": "", "h/hostDriver-sandbox": "", "etc/nix/nix.conf": "pre-build-hook = /h/hostDriver-sandbox\n"}), works: true, says: []string{"warning Nix builds: get the GPU through", "include none of cuda, gpu"}},
+		"Nix builds, a lost hook":  {files: good.With(tree{"nix/store/x": "", "etc/nix/nix.conf": "pre-build-hook = /gone\n"}), works: true, says: []string{"warning Nix builds: the pre-build-hook /gone does not exist"}},
+		"Nix builds, another hook": {files: good.With(tree{"nix/store/x": "", "h/other": "", "etc/nix/nix.conf": "pre-build-hook = /h/other\n"}), works: true, says: []string{"note Nix builds: /h/other decides"}},
+		"Nix builds, by paths":     {files: good.With(tree{"nix/store/x": "", "etc/nix/nix.conf": "extra-sandbox-paths = /dev/nvidia0\n"}), works: true, says: []string{"note Nix builds: all see the GPU"}},
+		"Nix builds, no sandbox":   {files: good.With(tree{"nix/store/x": "", "etc/nix/nix.conf": "!include more\n", "etc/nix/more": "sandbox = false\n"}), works: true, says: []string{"note Nix builds: are not in a sandbox"}},
+		"a nix.conf that is none":  {files: good.With(tree{"nix/store/x": "", "etc/nix/nix.conf/": nil}), works: true, says: []string{"note Nix builds: not a regular file"}},
+		"a program": {files: good.With(interp).With(tree{"app": program("/run/opengl-driver/lib", "libcuda.so.1", "libc.so.6")}), program: "/app", works: true,
 			says: []string{"ok libcuda.so.1: /run/opengl-driver/lib/libcuda.so.1, which is"}},
-		"a program for a newer CUDA": {files: good.with(interp).with(tree{"app": program("/run/opengl-driver/lib:/opt", "libcuda.so.1", "libcudart.so.13"), "opt/libcudart.so.13": "-> libcudart.so.13.0.48",
+		"a program for a newer CUDA": {files: good.With(interp).With(tree{"app": program("/run/opengl-driver/lib:/opt", "libcuda.so.1", "libcudart.so.13"), "opt/libcudart.so.13": "-> libcudart.so.13.0.48",
 			"opt/libcudart.so.13.0.48": lib("libcudart.so.13")}), program: "/app", says: []string{"bad CUDA runtime: built for CUDA 13.0, the driver supports 12.2: a compat package is needed (it needs 580.65.06 or newer)"}},
-		"a program for an older CUDA": {files: good.with(interp).with(tree{"app": program("/run/opengl-driver/lib:/opt", "libcuda.so.1", "libcudart.so.12"), "opt/libcudart.so.12": "-> libcudart.so.12.1.9",
+		"a program for an older CUDA": {files: good.With(interp).With(tree{"app": program("/run/opengl-driver/lib:/opt", "libcuda.so.1", "libcudart.so.12"), "opt/libcudart.so.12": "-> libcudart.so.12.1.9",
 			"opt/libcudart.so.12.1.9": lib("libcudart.so.12")}), program: "/app", works: true, says: []string{"ok CUDA runtime: built for CUDA 12.1, and the driver supports 12.2"}},
-		"a compat package that harms": {files: good.with(interp).with(tree{"app": program("/opt/compat:/run/opengl-driver/lib", "libcuda.so.1"), "opt/compat/libcuda.so.1": "-> libcuda.so.525.60.13",
+		"a compat package that harms": {files: good.With(interp).With(tree{"app": program("/opt/compat:/run/opengl-driver/lib", "libcuda.so.1"), "opt/compat/libcuda.so.1": "-> libcuda.so.525.60.13",
 			"opt/compat/libcuda.so.525.60.13": lib("libcuda.so.1")}), program: "/app", says: []string{"bad compat package: libcuda.so.1: the compat directory /opt/compat, which harms here: it is CUDA 12.0, 525.60.13"}},
-		"a program that looks elsewhere": {files: good.with(interp).with(tree{"app": program("/nowhere", "libcuda.so.1")}), without: "usr/lib64/libcuda.so.1", program: "/app",
+		"a program that looks elsewhere": {files: good.With(interp).With(tree{"app": program("/nowhere", "libcuda.so.1")}), without: "usr/lib64/libcuda.so.1", program: "/app",
 			says: []string{"bad libcuda.so.1: nowhere", "autoAddDriverRunpath"}},
-		"a program that loads a stub": {files: good.with(interp).with(tree{"cuda/lib64/stubs/libcuda.so.1": lib("libcuda.so.1"), "app": program("/cuda/lib64/stubs:/run/opengl-driver/lib", "libcuda.so.1")}), program: "/app",
+		"a program that loads a stub": {files: good.With(interp).With(tree{"cuda/lib64/stubs/libcuda.so.1": lib("libcuda.so.1"), "app": program("/cuda/lib64/stubs:/run/opengl-driver/lib", "libcuda.so.1")}), program: "/app",
 			says: []string{"bad libcuda.so.1: a stub, /cuda/lib64/stubs/libcuda.so.1", "stubReplace"}},
-		"a program without its loader": {files: good.with(tree{"app": program("/run/opengl-driver/lib", "libcuda.so.1")}), program: "/app", says: []string{"bad program: the program's loader, /lib64/ld-linux-x86-64.so.2, does not exist", "runpath edit --interpreter"}},
-		"a note that its loader does not read": {files: good.with(interp).with(tree{"app": tinyelf.Object{Interp: "/lib64/ld-linux-x86-64.so.2", Resolution: "libc.so.6\x00?/x\x00\x00"}.With(elf.DT_RUNPATH, "/x").Needs("libc.so.6")}), program: "/app", works: true,
+		"a program without its loader": {files: good.With(tree{"app": program("/run/opengl-driver/lib", "libcuda.so.1")}), program: "/app", says: []string{"bad program: the program's loader, /lib64/ld-linux-x86-64.so.2, does not exist", "runpath edit --interpreter"}},
+		"a note that its loader does not read": {files: good.With(interp).With(tree{"app": tinyelf.Object{Interp: "/lib64/ld-linux-x86-64.so.2", Resolution: "libc.so.6\x00?/x\x00\x00"}.With(elf.DT_RUNPATH, "/x").Needs("libc.so.6")}), program: "/app", works: true,
 			says: []string{"note resolution note: it has a resolution note, which its loader /lib64/ld-linux-x86-64.so.2 does not read [/app] -> runpath cache remove"}},
 		// The host's driver cannot be loaded beside it, however it is offered: no advice to start it so.
-		"a program with a library too old for the driver": {files: good.with(interp).with(tree{"usr/lib64/libcuda.so." + version: newer, "run/opengl-driver/lib/libcuda.so." + version: newer,
+		"a program with a library too old for the driver": {files: good.With(interp).With(tree{"usr/lib64/libcuda.so." + version: newer, "run/opengl-driver/lib/libcuda.so." + version: newer,
 			"opt/libstdc++.so.6": older, "app": program("/opt", "libcuda.so.1", "libstdc++.so.6")}), without: "usr/lib64/libcuda.so.1", program: "/app",
 			says: []string{"bad libstdc++.so.6: the host's libcuda.so." + version + " needs GLIBCXX_3.4.30 of libstdc++.so.6, which the program's, /opt/libstdc++.so.6, does not define",
 				"bad libcuda.so.1: nowhere. It comes with the host's driver, which is not in the default directories; on NixOS it never is. [/app] -> build the program with a newer libstdc++.so.6"}},
 		"a program that is none":     {files: good, program: "/none", says: []string{"bad program: does not exist"}},
-		"a program without its libc": {files: good.with(interp).with(tree{"app": program("/run/opengl-driver/lib", "libcuda.so.1", "libgone.so.1")}), program: "/app", says: []string{"libgone.so.1"}},
+		"a program without its libc": {files: good.With(interp).With(tree{"app": program("/run/opengl-driver/lib", "libcuda.so.1", "libgone.so.1")}), program: "/app", says: []string{"libgone.so.1"}},
 	} {
 		files := tree{}
 		for at, what := range c.files {
@@ -125,7 +141,7 @@ func TestDiagnosis(t *testing.T) {
 				files[at] = what
 			}
 		}
-		h := files.make(t)
+		h := on(t, files)
 		for at := range devices {
 			if _, ok := files[at]; ok {
 				if err := os.Chmod(filepath.Join(h.Root.Dir, at), 0o666); err != nil {
@@ -142,8 +158,8 @@ func TestDiagnosis(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		m, _ := MachineNamed("x86_64")
-		d := h.Excluding(m, DefaultPrefix).Doctor(m, c.program, DefaultPrefix)
+		m, _ := host.MachineNamed("x86_64")
+		d := (&Doctor{Host: h.Excluding(m, host.DefaultPrefix), Machine: m, Prefix: host.DefaultPrefix}).Diagnose(c.program)
 		var said strings.Builder
 		for _, f := range d.Facts {
 			fmt.Fprintf(&said, "%s %s: %s [%s] -> %s (%d)\n", f.Verdict, f.Subject, f.Text, f.Source, f.Fix, f.Error)
@@ -195,52 +211,52 @@ func TestInterfacesOfAProgram(t *testing.T) {
 	}
 	all := front("libGL.so.1", "libEGL.so.1", "libOpenCL.so.1", "libvdpau.so.1", "libva.so.2")
 	nix := program("/"+store+"ld-linux-x86-64.so.2", "x\x00libvulkan.so.1\x00", "libGL.so.1", "libEGL.so.1", "libOpenCL.so.1", "libvdpau.so.1", "libva.so.2", "libc.so.6")
-	host := program("/lib64/ld-linux-x86-64.so.2", "x\x00libvulkan.so.1\x00", "libGL.so.1", "libEGL.so.1", "libc.so.6")
+	native := program("/lib64/ld-linux-x86-64.so.2", "x\x00libvulkan.so.1\x00", "libGL.so.1", "libEGL.so.1", "libc.so.6")
 	modules := program("/lib64/ld-linux-x86-64.so.2", "", "libva.so.2", "libgbm.so.1", "libc.so.6")
 	for name, c := range map[string]struct {
 		files tree
 		says  []string
 	}{
-		"from Nix, all there": {set.with(link).with(all).with(tree{"app": nix}), []string{
+		"from Nix, all there": {set.With(link).With(all).With(tree{"app": nix}), []string{
 			"ok OpenGL: app asks for libGL.so.1, which finds /run/opengl-driver/lib/libGLX_nvidia.so.0",
 			"ok EGL: app asks for libEGL.so.1, which finds /run/opengl-driver/share/glvnd/egl_vendor.d/10_nvidia.json",
 			"ok Vulkan: app asks for libvulkan.so.1, which finds /run/opengl-driver/share/vulkan/icd.d/nvidia_icd.json",
 			"ok OpenCL: app asks for libOpenCL.so.1, which finds /run/opengl-driver/etc/OpenCL/vendors/nvidia.icd",
 			"ok VDPAU: app asks for libvdpau.so.1, which finds /run/opengl-driver/lib/vdpau/libvdpau_nvidia.so.1",
 			"note VA-API: app asks for libva.so.2, for which NVIDIA's driver has no nvidia_drv_video.so"}},
-		"from Nix, nothing installed": {set.with(all).with(tree{"app": nix}), []string{
+		"from Nix, nothing installed": {set.With(all).With(tree{"app": nix}), []string{
 			"warning OpenGL: app asks for libGL.so.1, and finds no libGLX_nvidia.so.0 [] -> hostDriver run /app, or for all programs: sudo hostDriver install",
 			"warning EGL: app asks for libEGL.so.1, and finds no libEGL_nvidia.so.0 by a file in share/glvnd/egl_vendor.d",
 			"warning Vulkan: app asks for libvulkan.so.1, and finds no file of the driver's in share/vulkan/icd.d"}},
-		"links to libraries that load others": {set.with(link).with(all).with(tree{"app": nix, "usr/lib64/libGLX_nvidia.so.0": lib("libGLX_nvidia.so.0", "libX11.so.6"), "usr/lib64/libX11.so.6": lib("libX11.so.6"),
+		"links to libraries that load others": {set.With(link).With(all).With(tree{"app": nix, "usr/lib64/libGLX_nvidia.so.0": lib("libGLX_nvidia.so.0", "libX11.so.6"), "usr/lib64/libX11.so.6": lib("libX11.so.6"),
 			"usr/lib64/libnvidia-opencl.so.1": tinyelf.Object{Data: "x\x00libcuda.so.1\x00"}.With(elf.DT_SONAME, "libnvidia-opencl.so.1"), "usr/lib64/libEGL_nvidia.so.0": lib("libEGL_nvidia.so.0", "libnvidia-ml.so.1").With(elf.DT_RUNPATH, "/usr/lib64")}), []string{
 			"warning OpenGL: app asks for libGL.so.1, which finds /run/opengl-driver/lib/libGLX_nvidia.so.0, but that does not find libX11.so.6 [/run/opengl-driver/lib/libGLX_nvidia.so.0] -> sudo hostDriver install, or: hostDriver run /app",
 			"warning Vulkan: app asks for libvulkan.so.1, which finds /run/opengl-driver/share/vulkan/icd.d/nvidia_icd.json, but libGLX_nvidia.so.0 does not find libX11.so.6",
 			"warning OpenCL: app asks for libOpenCL.so.1, which finds /run/opengl-driver/etc/OpenCL/vendors/nvidia.icd, but libnvidia-opencl.so.1 opens libcuda.so.1 by its bare name, which a loader from Nix does not find: what needs it fails",
 			"ok EGL: ", "ok VDPAU: "}},
-		"Vulkan without libglvnd": {set.with(link).with(tree{"app": program("/"+store+"ld-linux-x86-64.so.2", "x\x00libvulkan.so.1\x00", "libc.so.6"),
+		"Vulkan without libglvnd": {set.With(link).With(tree{"app": program("/"+store+"ld-linux-x86-64.so.2", "x\x00libvulkan.so.1\x00", "libc.so.6"),
 			"usr/lib64/libGLX_nvidia.so.0": tinyelf.Object{Data: "x\x00libEGL.so.1\x00"}.With(elf.DT_SONAME, "libGLX_nvidia.so.0").With(elf.DT_RUNPATH, "/usr/lib64")}), []string{
 			"warning Vulkan: app asks for libvulkan.so.1, which finds /run/opengl-driver/share/vulkan/icd.d/nvidia_icd.json, but the driver opens libEGL.so.1, and this host has none"}},
-		"a file that leads nowhere": {set.with(link).with(all).with(tree{"app": nix, "run/opengl-driver/share/vulkan/icd.d/nvidia_icd.json": `{"ICD": {"library_path": "/gone/libGLX_nvidia.so.0"}}`}),
+		"a file that leads nowhere": {set.With(link).With(all).With(tree{"app": nix, "run/opengl-driver/share/vulkan/icd.d/nvidia_icd.json": `{"ICD": {"library_path": "/gone/libGLX_nvidia.so.0"}}`}),
 			[]string{"warning Vulkan: app asks for libvulkan.so.1, and finds no file"}},
-		"a driver without it": {core("usr/lib64", version).with(link).with(all).with(tree{"app": nix}), []string{"warning EGL: app asks for libEGL.so.1, and there is no libEGL_nvidia.so.0 by a file in share/glvnd/egl_vendor.d on this host",
+		"a driver without it": {core("usr/lib64", version).With(link).With(all).With(tree{"app": nix}), []string{"warning EGL: app asks for libEGL.so.1, and there is no libEGL_nvidia.so.0 by a file in share/glvnd/egl_vendor.d on this host",
 			"warning Vulkan: app asks for libvulkan.so.1, and there is no file of the driver's in share/vulkan/icd.d on this host"}},
-		"the host's own program": {set.with(all).with(tree{"app": host}), []string{"ok OpenGL: app asks for libGL.so.1, which finds /usr/lib64/libGLX_nvidia.so.0",
+		"the host's own program": {set.With(all).With(tree{"app": native}), []string{"ok OpenGL: app asks for libGL.so.1, which finds /usr/lib64/libGLX_nvidia.so.0",
 			"ok Vulkan: app asks for libvulkan.so.1, which finds /usr/share/vulkan/icd.d/nvidia_icd.json", "warning EGL: app asks for libEGL.so.1, and finds no libEGL_nvidia.so.0 by a file"}},
-		"modules of the host's, Debian's directory": {set.with(front("libva.so.2", "libgbm.so.1", "libnvidia-allocator.so.1")).with(tree{"app": modules,
+		"modules of the host's, Debian's directory": {set.With(front("libva.so.2", "libgbm.so.1", "libnvidia-allocator.so.1")).With(tree{"app": modules,
 			"usr/lib/x86_64-linux-gnu/dri/nvidia_drv_video.so": lib("nvidia_drv_video.so"), "usr/lib/x86_64-linux-gnu/gbm/nvidia-drm_gbm.so": lib("libnvidia-allocator.so.1")}), []string{
 			"ok VA-API: app asks for libva.so.2, which finds /usr/lib/x86_64-linux-gnu/dri/nvidia_drv_video.so",
 			"ok GBM: app asks for libgbm.so.1, which finds /usr/lib/x86_64-linux-gnu/gbm/nvidia-drm_gbm.so"}},
-		"modules of another machine's, or none": {set.with(front("libva.so.2", "libgbm.so.1", "libnvidia-allocator.so.1")).with(tree{"app": modules,
+		"modules of another machine's, or none": {set.With(front("libva.so.2", "libgbm.so.1", "libnvidia-allocator.so.1")).With(tree{"app": modules,
 			"usr/lib32/dri/nvidia_drv_video.so": lib("nvidia_drv_video.so")}), []string{
 			"note VA-API: app asks for libva.so.2, for which NVIDIA's driver has no nvidia_drv_video.so",
 			"warning GBM: app asks for libgbm.so.1, and finds no libnvidia-allocator.so.1 by gbm/nvidia-drm_gbm.so [] -> install that part of the driver"}},
-		"a name in a library": {set.with(tree{"app": program("/"+store+"ld-linux-x86-64.so.2", "", "liba.so"), store + "liba.so": tinyelf.Object{Data: "x\x00libnvidia-encode.so.1\x00"}.With(elf.DT_SONAME, "liba.so")}),
+		"a name in a library": {set.With(tree{"app": program("/"+store+"ld-linux-x86-64.so.2", "", "liba.so"), store + "liba.so": tinyelf.Object{Data: "x\x00libnvidia-encode.so.1\x00"}.With(elf.DT_SONAME, "liba.so")}),
 			[]string{"note NVENC: liba.so may open libnvidia-encode.so.1, and finds no libnvidia-encode.so.1"}},
 	} {
-		h := c.files.with(interp).make(t)
-		m, _ := MachineNamed("x86_64")
-		d := h.Excluding(m, DefaultPrefix).Doctor(m, "/app", DefaultPrefix)
+		h := on(t, c.files.With(interp))
+		m, _ := host.MachineNamed("x86_64")
+		d := (&Doctor{Host: h.Excluding(m, host.DefaultPrefix), Machine: m, Prefix: host.DefaultPrefix}).Diagnose("/app")
 		var said strings.Builder
 		for _, f := range d.Facts {
 			fmt.Fprintf(&said, "%s %s: %s [%s] -> %s\n", f.Verdict, f.Subject, f.Text, f.Source, f.Fix)
@@ -255,11 +271,11 @@ func TestInterfacesOfAProgram(t *testing.T) {
 
 // Where programs that start here get the driver by the environment, as nixGL gives it, that is what counts, and what it costs is said.
 func TestDriverByTheEnvironment(t *testing.T) {
-	m, err := MachineOf(sysroot.Root{})
+	m, err := host.MachineOf(sysroot.Root{})
 	if err != nil || m.Name != "x86_64" {
 		t.Skip("the libraries are for x86-64: ", err)
 	}
-	dir := core("lib", version).with(tree{"other/libnvidia-ml.so.1": lib("libnvidia-ml.so.1")}).make(t).Root.Dir
+	dir := on(t, core("lib", version).With(tree{"other/libnvidia-ml.so.1": lib("libnvidia-ml.so.1")})).Root.Dir
 	app := filepath.Join(dir, "app")
 	if err := os.WriteFile(app, tinyelf.Object{Interp: "/lib64/ld-linux-x86-64.so.2"}.Needs("libcuda.so.1").Bytes(), 0o755); err != nil {
 		t.Fatal(err)
@@ -276,8 +292,8 @@ func TestDriverByTheEnvironment(t *testing.T) {
 			t.Setenv("LD_LIBRARY_PATH", "")
 			t.Setenv("LD_PRELOAD", "")
 			t.Setenv(c.variable, c.value)
-			h := &Host{From: []string{dir + "/lib"}}
-			d := h.Doctor(m, app, dir+"/none")
+			h := &host.Host{From: []string{dir + "/lib"}}
+			d := (&Doctor{Host: h, Machine: m, Prefix: dir + "/none"}).Diagnose(app)
 			var said strings.Builder
 			for _, f := range d.Facts {
 				fmt.Fprintf(&said, "%s %s: %s\n", f.Verdict, f.Subject, f.Text)
@@ -291,12 +307,12 @@ func TestDriverByTheEnvironment(t *testing.T) {
 
 // What a stranger reads on hosts of all kinds is true there.
 func TestSentencesOfHosts(t *testing.T) {
-	devices := tree{"dev/nvidiactl": "(device)", "dev/nvidia0": "(device)", "dev/nvidia-uvm": "(device)"}.with(loaded(version))
+	devices := tree{"dev/nvidiactl": "(device)", "dev/nvidia0": "(device)", "dev/nvidia-uvm": "(device)"}.With(loaded(version))
 	program := func(needs ...string) tinyelf.Object {
 		return tinyelf.Object{Interp: "/lib64/ld-linux-x86-64.so.2"}.Needs(append(needs, "libc.so.6")...)
 	}
 	interp := tree{"lib64/ld-linux-x86-64.so.2": lib("ld-linux-x86-64.so.2"), "usr/lib/x86_64-linux-gnu/libc.so.6": lib("libc.so.6")}
-	volume := core("usr/local/nvidia/lib64", version).with(devices).with(interp).with(tree{
+	volume := core("usr/local/nvidia/lib64", version).With(devices).With(interp).With(tree{
 		"usr/local/nvidia/lib64/libGLX_nvidia.so.0": lib("libGLX_nvidia.so.0"), "usr/local/nvidia/share/vulkan/icd.d/nvidia_icd.json": `{"ICD": {"library_path": "libGLX_nvidia.so.0"}}`})
 	store := "nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-graphics-drivers"
 	for name, c := range map[string]struct {
@@ -306,20 +322,20 @@ func TestSentencesOfHosts(t *testing.T) {
 		says    string
 		not     string
 	}{
-		"a driver where the host finds it": {core("usr/lib64", version).with(devices), "", true, "bad driver link: /run/opengl-driver/lib does not exist, where programs built with Nix look", ""},
+		"a driver where the host finds it": {core("usr/lib64", version).With(devices), "", true, "bad driver link: /run/opengl-driver/lib does not exist, where programs built with Nix look", ""},
 		"a volume":                         {volume, "", false, "bad driver link", ""},
-		"a volume, and Vulkan": {volume.with(tree{"usr/lib64/libvulkan.so.1": lib("libvulkan.so.1"), "app": program("libvulkan.so.1")}), "/app", false,
+		"a volume, and Vulkan": {volume.With(tree{"usr/lib64/libvulkan.so.1": lib("libvulkan.so.1"), "app": program("libvulkan.so.1")}), "/app", false,
 			"warning Vulkan: app asks for libvulkan.so.1, and does not find /usr/local/nvidia/share/vulkan/icd.d/nvidia_icd.json: the host's loaders do not look there -> start it with VK_ADD_DRIVER_FILES=/usr/local", "ok Vulkan"},
-		"two drivers": {core("usr/lib/x86_64-linux-gnu", "580.95.05").with(core("usr/lib64", version)).with(devices).with(interp).with(tree{"app": program("libcuda.so.1")}), "/app", false,
+		"two drivers": {core("usr/lib/x86_64-linux-gnu", "580.95.05").With(core("usr/lib64", version)).With(devices).With(interp).With(tree{"app": program("libcuda.so.1")}), "/app", false,
 			"-> hostDriver run /app, or remove that driver", "/app, or for all programs"},
-		"NixOS, builds": {core(store+"/lib", version).with(devices).with(tree{"run/opengl-driver": "-> /" + store, "etc/NIXOS": ""}), "", false,
+		"NixOS, builds": {core(store+"/lib", version).With(devices).With(tree{"run/opengl-driver": "-> /" + store, "etc/NIXOS": ""}), "", false,
 			"note Nix builds: cannot see the GPU -> programs.nix-required-mounts.enable", "hostDriver sandbox"},
-		"a container without GPUs": {interp.with(tree{".dockerenv": ""}), "", false, "bad driver libraries: no NVIDIA driver found: no libcuda.so.1 for x86_64 in the loader's cache or any of 3 known places; --from DIR names another -> start the container with its GPUs", "nvidia-modprobe"},
-		"a program without CUDA":   {volume.with(tree{"app": program()}), "/app", false, "note libcuda.so.1: neither it nor its libraries ask for CUDA", "CUDA runtime"},
+		"a container without GPUs": {interp.With(tree{".dockerenv": ""}), "", false, "bad driver libraries: no NVIDIA driver found: no libcuda.so.1 for x86_64 in the loader's cache or any of 3 known places; --from DIR names another -> start the container with its GPUs", "nvidia-modprobe"},
+		"a program without CUDA":   {volume.With(tree{"app": program()}), "/app", false, "note libcuda.so.1: neither it nor its libraries ask for CUDA", "CUDA runtime"},
 	} {
-		h := c.files.make(t)
-		m, _ := MachineNamed("x86_64")
-		d := h.Excluding(m, DefaultPrefix).Doctor(m, c.program, DefaultPrefix)
+		h := on(t, c.files)
+		m, _ := host.MachineNamed("x86_64")
+		d := (&Doctor{Host: h.Excluding(m, host.DefaultPrefix), Machine: m, Prefix: host.DefaultPrefix}).Diagnose(c.program)
 		var said strings.Builder
 		for _, f := range d.Facts {
 			fmt.Fprintf(&said, "%s %s: %s -> %s\n", f.Verdict, f.Subject, f.Text, f.Fix)
@@ -327,5 +343,56 @@ func TestSentencesOfHosts(t *testing.T) {
 		if !strings.Contains(said.String(), c.says) || c.not != "" && strings.Contains(said.String(), c.not) || c.program == "" && d.HostWorks != c.own && name != "NixOS, builds" {
 			t.Errorf("%s: the host's own: %v\n%s", name, d.HostWorks, &said)
 		}
+	}
+}
+
+// getconf asks the C library itself.
+func TestVersionOfTheHostsGLIBC(t *testing.T) {
+	t.Parallel()
+	out, err := exec.Command("getconf", "GNU_LIBC_VERSION").Output()
+	want, ok := strings.CutPrefix(strings.TrimSpace(string(out)), "glibc ")
+	if err != nil || !ok {
+		t.Skip("no glibc here")
+	}
+	h := &Doctor{Host: &host.Host{}}
+	if h.Machine, err = host.MachineOf(h.Root); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.hostGLIBC(); got != want {
+		t.Errorf("the host's glibc is %q, want %q", got, want)
+	}
+	program, err := exec.LookPath("getconf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := h.needsGLIBC(program); got == "" || forwardcompat.Newer(got, want) {
+		t.Errorf("%s needs glibc %q, of %s", program, got, want)
+	}
+	if got := h.needsGLIBC("/etc/passwd"); got != "" {
+		t.Errorf("a text needs glibc %q", got)
+	}
+}
+
+// A GPU that the table does not know is named, with what to do.
+func TestGPUThatTheTableDoesNotKnow(t *testing.T) {
+	const at = "sys/bus/pci/devices/0000:02:00.0/"
+	h := &Doctor{Host: on(t, tree{at + "vendor": "0x10de\n", at + "device": "0xffff\n", at + "class": "0x030200\n"})}
+	d := &Diagnosis{}
+	h.checkGPUs(d, &host.Driver{})
+	if f := d.Facts[0]; len(d.Facts) != 1 || f.Verdict != Note || f.Text != "PCI device 10de:ffff, whose compute capability is not known" {
+		t.Errorf("%+v", d.Facts)
+	}
+}
+
+// A link of another root that leads out of it is nobody's: hostDriver may make its own there.
+func TestInstallingWhereALinkLeadsOutside(t *testing.T) {
+	outside := t.TempDir()
+	if err := os.Symlink("/nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-non-nixos-gpu", filepath.Join(outside, "opengl-driver")); err != nil {
+		t.Fatal(err)
+	}
+	m, _ := host.MachineNamed("x86_64")
+	h := &Doctor{Host: on(t, tree{"run": "-> " + outside, "usr/lib64": "-> " + outside}), Machine: m, Prefix: host.DefaultPrefix}
+	if got := h.installing(); got != "sudo hostDriver install" {
+		t.Error(got)
 	}
 }

@@ -1,26 +1,27 @@
-package host
+package doctor
 
 import (
 	"path"
 	"slices"
 	"strings"
 
+	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/host/nixconf"
 )
 
-// doctorBuilds says whether builds of Nix can see the GPU, where the host has Nix.
-func (h *Host) doctorBuilds(d *Diagnosis) {
+// checkBuilds says whether builds of Nix can see the GPU, where the host has Nix.
+func (h *Doctor) checkBuilds(d *Diagnosis) {
 	const subject, file = "Nix builds", "/etc/nix/nix.conf"
-	if !h.exists("/nix/store") {
+	if !h.Root.Exists("/nix/store") {
 		return
 	}
 	c, err := nixconf.Read(h.Root, file)
 	if err != nil {
-		d.add(subject, Note, file, "", "%v", Reason(err))
+		d.add(subject, Note, file, "", "%v", host.Reason(err))
 		return
 	}
 	configure := h.itself() + " sandbox"
-	if h.exists("/etc/NIXOS") { // whose driver's closure that does not know
+	if h.Root.Exists("/etc/NIXOS") { // whose driver's closure that does not know
 		configure =
 			"programs.nix-required-mounts.enable = true and programs.nix-required-mounts.presets.nvidia-gpu.enable = true in " +
 				"NixOS's configuration"
@@ -29,7 +30,7 @@ func (h *Host) doctorBuilds(d *Diagnosis) {
 	switch {
 	case c.Sandbox == "false":
 		d.add(subject, Note, file, "", "are not in a sandbox: each of them sees the GPU")
-	case c.Hook != "" && !h.exists(c.Hook):
+	case c.Hook != "" && !h.Root.Exists(c.Hook):
 		d.add(subject, Warning, file, configure, "the pre-build-hook %s does not exist: every build fails", c.Hook)
 	case path.Base(c.Hook) == nixconf.Hook && !asks:
 		d.add(subject, Warning, file, configure,

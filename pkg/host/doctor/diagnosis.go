@@ -1,0 +1,103 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/remedy"
+)
+
+// Verdict says whether a fact is in the way.
+type Verdict string
+
+// The verdicts.
+const (
+	Good    Verdict = "ok"
+	Note    Verdict = "note"    // worth knowing
+	Warning Verdict = "warning" // some programs will not work
+	Bad     Verdict = "bad"     // a CUDA program cannot work
+)
+
+// Fact is one line of a diagnosis.
+type Fact struct {
+	Subject string  `json:"subject"`
+	Verdict Verdict `json:"verdict"`
+	Text    string  `json:"text"`
+	Source  string  `json:"source,omitempty"` // where the fact is from: a file, or a table with its origin
+	// Error is what CUDA answers where this is in the way, one of forwardcompat.Errors; 0: not known.
+	Error int `json:"error,omitempty"`
+	remedy.Remedy
+	// Of are the programs, modules and libraries that it is about, in what was named, of several.
+	Of []string `json:"of,omitempty"`
+	// Kind is explain's of what is wrong with the program, and Library the one that it is about.
+	Kind    string `json:"-"`
+	Library string `json:"-"`
+}
+
+// Diagnosis is what a doctor finds.
+type Diagnosis struct {
+	Machine string `json:"machine"`
+	Program string `json:"program,omitempty"`
+	Works   bool   `json:"works"` // nothing was found that keeps a CUDA program from working
+	Facts   []Fact `json:"facts"`
+
+	// Asks says that the program, or a library of it, asks for the driver; HostWorks that the host's own programs, which
+	// do not look into the driver link, can work.
+	Asks      bool `json:"-"`
+	HostWorks bool `json:"-"`
+
+	// parts are what none of several programs and packages brings for sure, where the program is one of these; else nil.
+	parts      map[*loader.Object]bool
+	driverless bool   // no driver was found
+	clash      string // what is to be done before the host's driver can be loaded into the program; "" for nothing
+}
+
+// offer returns a fix that offers the host's driver: where there is none, that comes first.
+func (d *Diagnosis) offer(fix string) string {
+	if d.driverless {
+		return "once the host has a driver: " + fix
+	}
+	return fix
+}
+
+// run returns how the program is started with the driver. A library is started by programs.
+func (d *Diagnosis) run(load *loader.Load) string {
+	if load.Main.File.Interp == "" {
+		return "hostDriver run PROGRAM"
+	}
+	return remedy.Quote("hostDriver", "run", d.Program)
+}
+
+// add adds a fact; fix says in words what to do about it.
+func (d *Diagnosis) add(subject string, v Verdict, source, fix, format string, args ...any) *Fact {
+	return d.addRemedy(subject, v, source, remedy.Do(fix), format, args...)
+}
+
+// addRemedy adds a fact, and returns it, of which more may be known, until the next one is added.
+func (d *Diagnosis) addRemedy(subject string, v Verdict, source string, r remedy.Remedy, format string,
+	args ...any) *Fact {
+	d.Facts = append(d.Facts, Fact{Subject: subject, Verdict: v, Text: fmt.Sprintf(format, args...),
+		Source: source, Remedy: r})
+	if v == Bad {
+		d.Works = false
+	}
+	return &d.Facts[len(d.Facts)-1]
+}
+
+func few(names []string) string {
+	if len(names) > 5 {
+		return strings.Join(names[:5], ", ") + fmt.Sprintf(" and %d more", len(names)-5)
+	}
+	return strings.Join(names, ", ")
+}
+
+// unless returns a verdict on what an object brings; where that is a part that nothing opens for sure, none that is in
+// the way.
+func (d *Diagnosis) unless(v Verdict, o ...*loader.Object) Verdict {
+	if v == Bad && slices.ContainsFunc(o, func(o *loader.Object) bool { return d.parts[o] }) {
+		return Warning
+	}
+	return v
+}

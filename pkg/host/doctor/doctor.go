@@ -1,0 +1,178 @@
+// Package doctor says whether CUDA programs can work on a host, or one program can: what is in the way, by facts, each
+// with its source, its weight and what helps. Callers fill in a [Doctor] and ask it to [Doctor.Diagnose].
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+
+	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/explain/places"
+	"cuda-runpath/pkg/gpucode"
+	"cuda-runpath/pkg/host"
+	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/remedy"
+	"cuda-runpath/pkg/starts"
+	"cuda-runpath/pkg/sysroot"
+)
+
+// Doctor examines a host. It is for one diagnosis.
+type Doctor struct {
+	// Host finds the driver: not by the driver link, which is a fact of its own (see [host.Host.Excluding]). Its Programs
+	// are nil, or what [Programs] returns.
+	*host.Host
+	Machine host.Machine // whose programs are to work
+	// Prefix is the directory that stands for /run/opengl-driver.
+	Prefix string
+	// AsRoot means that the user is root: containers often have no sudo.
+	AsRoot bool
+	// Itself is the path of hostDriver, for what root is to run: sudo may not look where it is found; "" for its name.
+	Itself string
+	// For, where not nil, are the compute capabilities of the GPUs; else they are found out.
+	For []gpucode.Capability
+}
+
+// Programs returns what a doctor looks at the programs below a root by: the GPU code in them is seen, too.
+func Programs(root sysroot.Root) (*loader.Loader, error) {
+	o := loader.Options{NoTries: true, Opened: true, Look: explain.Look}
+	if root.IsHost() {
+		o.LibraryPath, o.Preload, o.BindNow = os.Getenv("LD_LIBRARY_PATH"), os.Getenv("LD_PRELOAD"), os.Getenv("LD_BIND_NOW")
+	} else {
+		o.Root = root.Dir
+	}
+	return loader.New(o)
+}
+
+// Diagnose says whether a CUDA program can work on the host and, where program is not "", whether that one can. program
+// is a path inside the root.
+func (h *Doctor) Diagnose(program string) *Diagnosis {
+	m := h.Machine
+	d := &Diagnosis{Machine: m.Name, Program: program, Works: true, Facts: []Fact{}}
+	var unread error
+	if h.Programs == nil { // before anything is looked at, which is so read once
+		h.Programs, unread = Programs(h.Root)
+	}
+	drv, err := h.Find(m)
+	k := h.Kind(drv)
+	kernel := h.checkKernel(d, k)
+	if d.driverless = err != nil; d.driverless {
+		fix := "install the distribution's NVIDIA driver package"
+		if h.inContainer() {
+			fix = startWithGPUs
+		}
+		d.add("driver libraries", Bad, "ld.so.cache, known directories", fix, "%v", err).Error = 35
+		h.checkRejected(d, drv)
+	} else {
+		h.checkLibraries(d, drv, kernel, k)
+	}
+	cuda := h.checkCUDA(d, drv)
+	h.checkDevices(d, k)
+	gpus := h.checkGPUs(d, drv)
+	d.HostWorks = d.Works && h.hostFinds(drv)
+	offered := h.checkEnvironment(d)
+	linkWorks := h.checkLink(d, drv, kernel, program == "" && !offered)
+	if program == "" {
+		if err == nil {
+			h.checkGLIBC(d, drv, "")
+		}
+		h.checkBuilds(d)
+		h.checkStarted(d)
+		return d
+	}
+	ofHost := len(d.Facts)
+	d.Works = true
+	look := func(d *Diagnosis, its *explain.Case) {
+		if glibc := h.checkProgram(d, its, drv, gpus, cuda, linkWorks); err == nil && d.Asks {
+			h.checkGLIBC(d, drv, glibc)
+		}
+	}
+	system := h.system(drv, gpus)
+	if unread != nil {
+		d.add("program", Bad, program, "", "%v", unread)
+	} else if place, problem := starts.PlaceOf(context.Background(), system.Loader, program); problem != nil {
+		d.add("program", Bad, program, "", "%v", problem)
+	} else if place != nil && (len(place.Starts)+len(place.Others) > 0 || system.Loader.Files().IsDir(program)) {
+		d.place(system, place, look)
+	} else if state, problem := starts.Begin(system.Loader, program, true); problem != nil {
+		d.add("program", Bad, program, "", "%v", problem)
+	} else {
+		look(d, system.Case(state))
+	}
+	for i := range d.Facts[:ofHost] { // they keep other programs from working, if this one does not ask for the driver
+		if f := &d.Facts[i]; f.Verdict == Bad && d.Asks {
+			d.Works = false
+		} else if f.Verdict == Bad {
+			f.Verdict = Warning
+		}
+	}
+	// it cannot be read: no fact of the host matters
+	if its := d.Facts[ofHost:]; len(its) == 1 && its[0].Source == program {
+		d.Facts = slices.Concat(its, d.Facts[:ofHost])
+	}
+	return d
+}
+
+// sudo returns a command for root as the user can start it.
+func (h *Doctor) sudo(command string) string {
+	if h.AsRoot {
+		return command
+	}
+	return "sudo " + command
+}
+
+// itself begins a command of hostDriver for root.
+func (h *Doctor) itself() string { return h.sudo(remedy.Quote(cmp.Or(h.Itself, "hostDriver"))) }
+
+// place says what the starts of a directory, or those by an interpreter, would load, each fact once with those that it
+// is about. What nothing opens for sure is in nobody's way.
+func (d *Diagnosis) place(system *explain.System, place *starts.Place, look func(*Diagnosis, *explain.Case)) {
+	at := map[string]int{}
+	sum := places.Summarize(system, runtime.GOMAXPROCS(0), place, func(its *explain.Case) {
+		name := its.Start.Name()
+		one := &Diagnosis{Program: its.Start.File, Works: true, driverless: d.driverless, parts: its.Parts()}
+		look(one, its)
+		asks := its.NeedsDriver(nil)
+		d.Asks = d.Asks || one.Asks
+		for _, f := range one.Facts {
+			if !asks && f.Verdict != Bad && f.Verdict != Warning {
+				continue
+			}
+			if !asks && f.Verdict == Bad { // which has nothing to do with the driver
+				f.Verdict = Warning
+			}
+			key := fmt.Sprint(f.Subject, f.Text)
+			i, known := at[key]
+			if !known {
+				i = len(d.Facts)
+				at[key], d.Facts = i, append(d.Facts, f)
+			}
+			if d.Facts[i].Of = append(d.Facts[i].Of, name); f.Verdict == Bad {
+				d.Facts[i].Verdict, d.Facts[i].Error = Bad, cmp.Or(d.Facts[i].Error, f.Error)
+			}
+			d.Works = d.Works && f.Verdict != Bad
+		}
+	})
+	by := ""
+	if sum.Interpreter != "" {
+		by = " with " + sum.Interpreter
+	}
+	which := ""
+	if len(sum.Asking) > 0 {
+		which = " (" + few(sum.Asking) + ")"
+	}
+	d.add("starts", Note, place.Path, "",
+		"programs, modules and libraries looked at%s: %d; of these ask for the driver: %d%s", by, sum.Starts,
+		len(sum.Asking), which)
+	if len(sum.Optional) > 0 {
+		d.add("driver libraries", Note, place.Path, "", "opened by name only, and not here: %s",
+			strings.Join(sum.Optional, ", "))
+	}
+	if parts := sum.Toolkits(); len(parts) > 0 {
+		d.add("CUDA toolkit", Note, place.Path, "", "%s", strings.Join(parts, ", "))
+	}
+}

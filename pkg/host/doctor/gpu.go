@@ -1,0 +1,106 @@
+package doctor
+
+import (
+	"path"
+	"slices"
+
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/gpucode"
+	"cuda-runpath/pkg/host"
+	"cuda-runpath/pkg/loader"
+)
+
+// gpus returns the kinds of GPUs that programs are to run on: those that were asked for, else those of the host.
+func (h *Doctor) gpus(drv *host.Driver) (all host.GPUs) {
+	if h.For == nil {
+		return h.GPUs(drv)
+	}
+	for _, c := range h.For {
+		all = append(all, host.GPU{Capability: c, Source: "--for"})
+	}
+	return all
+}
+
+// checkGPUs says which kinds of GPUs there are, and returns them.
+func (h *Doctor) checkGPUs(d *Diagnosis, drv *host.Driver) host.GPUs {
+	gpus := h.gpus(drv)
+	for _, g := range gpus {
+		if g.Capability == 0 {
+			d.add("GPU", Note, g.Source, "name the GPU: --for 9.0", "%s, whose compute capability is not known", g.Name)
+			continue
+		}
+		name := g.Capability.String()
+		if g.Name != "" {
+			name += " (" + g.Name + ")"
+		}
+		if !g.Known() {
+			d.add("GPU", Warning, g.Source, "",
+				"compute capability %s, which no GPU is known to have: the general rule is applied", name)
+			continue
+		}
+		d.add("GPU", Good, g.Source, "", "compute capability %s", name)
+	}
+	return gpus
+}
+
+// checkGPUCode says what each GPU takes of the code of a program and its libraries.
+func (h *Doctor) checkGPUCode(d *Diagnosis, load *loader.Load, gpus host.GPUs, cuda string) {
+	const subject = "GPU code"
+	version, _ := gpucode.ParseVersion(h.cudaOf(load, cuda))
+	targets, all := gpus.Targets()
+	var with, compiled []string
+	for _, o := range load.Objects {
+		if !o.Found() || o.File == nil || driver.Provides(path.Base(o.Path)) {
+			continue
+		}
+		code := explain.SeenOf(o.File).Code // nil: the loader's own complaint says why
+		if code == nil || len(code.Containers) == 0 {
+			continue
+		}
+		with = append(with, path.Base(o.Path))
+		failing, problems := 0, explain.Code(code, targets, version)
+		for _, p := range problems {
+			if p.ID == explain.GPUCodeMissing {
+				failing += len(p.GPUs)
+			}
+		}
+		for _, p := range problems {
+			verdict := Warning // another GPU does, or the library is only opened where it is wanted
+			switch {
+			case p.ID == explain.GPUCodeJIT && !slices.Contains(compiled, path.Base(o.Path)):
+				compiled = append(compiled, path.Base(o.Path))
+			case p.ID == explain.GPUCodeMissing:
+				if all && failing == len(targets) && o.Certain() {
+					verdict = Bad
+				}
+				d.addRemedy(subject, verdict, o.Path, p.Remedy, "%s %s", path.Base(o.Path), p.Message).Error = p.Answer
+			}
+		}
+	}
+	switch {
+	case len(with) > 0 && len(targets) == 0:
+		d.add(subject, Note, load.Main.Path, "name the GPU: --for 9.0",
+			"which GPU it is to run on is not known, so the code in %s is not examined", few(with))
+	case len(with) > 0:
+		d.add(subject, Good, "headers of GPU code", "", "examined in %s", few(with))
+	}
+	if len(compiled) > 0 {
+		d.add(subject, Note, "headers of GPU code", "",
+			"the driver compiles kernels of %s from PTX when they are first used: there is no machine code of them for the GPU",
+			few(compiled))
+	}
+}
+
+// cudaOf returns the CUDA version of the libcuda.so.1 that the program loads: of a compat
+// package its own, else the driver's.
+func (h *Doctor) cudaOf(load *loader.Load, cuda string) string {
+	for _, o := range load.Objects {
+		if path.Base(o.Path) == driver.LibCUDA && o.Found() && h.IsCompat(path.Dir(o.Path)) {
+			if l, err := host.CUDALibrary(h.Root, o.Path); err == nil {
+				return l.CUDA
+			}
+		}
+	}
+	return cuda
+}
