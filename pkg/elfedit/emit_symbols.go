@@ -14,6 +14,9 @@ type move struct{ addr, off uint64 }
 // is the new address of the string table.
 func (p *planner) symbolWrites(moved []block, strtab uint64) ([]write, error) {
 	im := p.im
+	if len(moved) == 0 && strtab == im.StrAddr {
+		return nil, nil
+	}
 	moves := take(&im.work().moves, len(im.Sections))[:len(im.Sections)]
 	clear(moves)
 	var dynamic *block // old linkers make _DYNAMIC absolute

@@ -1,6 +1,7 @@
 package elfedit
 
 import (
+	"cmp"
 	"debug/elf"
 	"slices"
 	"strings"
@@ -63,33 +64,9 @@ func (im *image) newGoal(c Change) (*goal, error) {
 	for _, d := range im.Dynamic {
 		g.entries = append(g.entries, entry{d, -1})
 	}
-	if err := g.interpreter(im, c.Interpreter); err != nil {
-		return nil, err
-	}
-	g.header(im, c)
-	if c.RunPath != nil {
-		if err := g.runPath(im, *c.RunPath); err != nil {
-			return nil, err
-		}
-	}
-	if c.Needed != nil {
-		if err := g.needed(im, c.Needed); err != nil {
-			return nil, err
-		}
-	}
-	if c.Soname != nil {
-		if err := g.soname(im, *c.Soname); err != nil {
-			return nil, err
-		}
-	}
-	if c.NoDefaultLib {
-		g.flag1(elf.DF_1_NODEFLIB)
-	}
-	if c.DebugTag && g.find(elf.DT_DEBUG) < 0 {
-		g.entries = append(g.entries, entry{elfimage.Dyn{Tag: elf.DT_DEBUG}, -1})
-	}
-	if len(c.ClearVersions) > 0 {
-		if err := g.clearVersions(im, c.ClearVersions); err != nil {
+	for _, part := range [...]func(*goal, *image, Change) error{(*goal).interpreter, (*goal).header, (*goal).runPath,
+		(*goal).needed, (*goal).soname, (*goal).flags, (*goal).clearVersions} {
+		if err := part(g, im, c); err != nil {
 			return nil, err
 		}
 	}
@@ -119,14 +96,15 @@ func (im *image) newGoal(c Change) (*goal, error) {
 	return g, nil
 }
 
-// find returns the index of the last entry with a tag, or -1.
-func (g *goal) find(tag elf.DynTag) int {
-	for i := len(g.entries) - 1; i >= 0; i-- {
+// last returns the last entry with a tag, a new one where there is none.
+func (g *goal) last(tag elf.DynTag) *entry {
+	for i := range slices.Backward(g.entries) {
 		if g.entries[i].Tag == tag {
-			return i
+			return &g.entries[i]
 		}
 	}
-	return -1
+	g.entries = append(g.entries, entry{elfimage.Dyn{Tag: tag}, -1})
+	return &g.entries[len(g.entries)-1]
 }
 
 // text returns the index of a string that the table has to get.
@@ -144,29 +122,26 @@ func (g *goal) changesDynamic(im *image) bool {
 	})
 }
 
-func (g *goal) interpreter(im *image, path *string) error {
-	if path == nil {
+func (g *goal) interpreter(im *image, c Change) error {
+	if c.Interpreter == nil {
 		return nil
-	}
-	now, err := im.Interpreter()
-	if err != nil {
-		return err
 	}
 	if im.Prog(elf.PT_INTERP) == nil {
 		return errNoInterpreter
 	}
-	if now != *path {
-		g.interp = path
+	now, err := im.Interpreter()
+	if now != *c.Interpreter {
+		g.interp = c.Interpreter
 	}
-	return nil
+	return err
 }
 
-func (g *goal) header(im *image, c Change) {
+func (g *goal) header(im *image, c Change) error {
 	if c.OSABI != nil && elf.OSABI(*c.OSABI) != im.OSABI {
 		g.osabi = c.OSABI
 	}
 	if c.ExecStack == nil {
-		return
+		return nil
 	}
 	flags := elf.PF_R | elf.PF_W
 	p := im.Stack()
@@ -179,45 +154,42 @@ func (g *goal) header(im *image, c Change) {
 	if p == nil || flags != p.Flags { // without the header, the machine's ABI decides (glibc, stackinfo.h)
 		g.stack = &flags
 	}
+	return nil
 }
 
 // runPath makes one entry the run path: one that holds one now, or one more. An
 // empty list leaves none.
-func (g *goal) runPath(im *image, r RunPath) error {
-	slot := -1
+func (g *goal) runPath(im *image, c Change) error {
+	if c.RunPath == nil {
+		return nil
+	}
+	slot, r := -1, *c.RunPath
 	for i := range g.entries {
 		e := &g.entries[i]
 		if isRunPath(e.Tag) && (slot < 0 || e.Tag == r.Tag && g.entries[slot].Tag != r.Tag) {
 			slot = i
 		}
 	}
-	if r.Tag != elf.DT_NULL {
-		e := entry{elfimage.Dyn{Tag: r.Tag}, -1}
-		same := false
-		if slot >= 0 {
-			s, err := im.DynText(g.entries[slot].Dyn)
-			if err != nil {
-				return err
-			}
-			if same = string(s) == r.List; same {
-				e.Val = g.entries[slot].Val
-			}
-		}
-		if !same {
-			e.text = g.text(r.List)
-		}
-		if slot < 0 {
-			slot = len(g.entries)
-			g.entries = append(g.entries, e)
-		} else {
-			g.entries[slot] = e
-		}
+	if slot < 0 {
+		slot = len(g.entries)
 	}
 	kept := g.entries[:0]
 	for i, e := range g.entries {
-		if !isRunPath(e.Tag) || i == slot && r.Tag != elf.DT_NULL {
+		if !isRunPath(e.Tag) {
+			kept = append(kept, e)
+		} else if i == slot && r.Tag != elf.DT_NULL {
+			s, err := im.DynText(e.Dyn)
+			if err != nil {
+				return err
+			}
+			if e.Tag = r.Tag; string(s) != r.List {
+				e.Val, e.text = 0, g.text(r.List)
+			}
 			kept = append(kept, e)
 		}
+	}
+	if slot == len(g.entries) && r.Tag != elf.DT_NULL {
+		kept = append(kept, entry{elfimage.Dyn{Tag: r.Tag}, g.text(r.List)})
 	}
 	g.entries = kept
 	return nil
@@ -227,7 +199,11 @@ func isRunPath(tag elf.DynTag) bool { return tag == elf.DT_RPATH || tag == elf.D
 
 // needed gives the entries of DT_NEEDED the names in their order; there may be more
 // or fewer of them afterwards.
-func (g *goal) needed(im *image, n *Needed) error {
+func (g *goal) needed(im *image, c Change) error {
+	n := c.Needed
+	if n == nil {
+		return nil
+	}
 	was, err := im.DynStrings(elf.DT_NEEDED)
 	if err != nil {
 		return err
@@ -285,33 +261,34 @@ func (g *goal) needed(im *image, n *Needed) error {
 	})
 }
 
-func (g *goal) soname(im *image, s string) error {
-	i := g.find(elf.DT_SONAME)
-	if i >= 0 {
-		now, err := im.DynString(g.entries[i].Dyn)
-		if err != nil || now == s {
-			return err
-		}
-		g.entries[i] = entry{elfimage.Dyn{Tag: elf.DT_SONAME}, g.text(s)}
+func (g *goal) soname(im *image, c Change) error {
+	if c.Soname == nil {
 		return nil
 	}
-	g.entries = append(g.entries, entry{elfimage.Dyn{Tag: elf.DT_SONAME}, g.text(s)})
+	if d, has := im.Dyn(elf.DT_SONAME); has {
+		if now, err := im.DynString(d); err != nil || now == *c.Soname {
+			return err
+		}
+	}
+	*g.last(elf.DT_SONAME) = entry{elfimage.Dyn{Tag: elf.DT_SONAME}, g.text(*c.Soname)}
 	return nil
 }
 
-func (g *goal) flag1(f elf.DynFlag1) {
-	if i := g.find(elf.DT_FLAGS_1); i >= 0 {
-		g.entries[i].Val |= uint64(f)
-		return
+func (g *goal) flags(_ *image, c Change) error {
+	if c.NoDefaultLib {
+		g.last(elf.DT_FLAGS_1).Val |= uint64(elf.DF_1_NODEFLIB)
 	}
-	g.entries = append(g.entries, entry{elfimage.Dyn{Tag: elf.DT_FLAGS_1, Val: uint64(f)}, -1})
+	if c.DebugTag {
+		g.last(elf.DT_DEBUG)
+	}
+	return nil
 }
 
 // clearVersions makes symbols global ones without a version (VER_NDX_GLOBAL).
-func (g *goal) clearVersions(im *image, names []string) error {
+func (g *goal) clearVersions(im *image, c Change) error {
 	const local, global = 0, 1
 	d, ok := im.Dyn(elf.DT_VERSYM)
-	if !ok {
+	if !ok || len(c.ClearVersions) == 0 {
 		return nil
 	}
 	off, n, known := im.DynSymbols()
@@ -320,10 +297,6 @@ func (g *goal) clearVersions(im *image, names []string) error {
 		return elfimage.Malformed(im.DynOff, "neither section headers nor a hash table give the number of dynamic symbols")
 	}
 	at, _ := im.FileOffset(d.Val, 2*n)
-	wanted := map[string]bool{}
-	for _, s := range names {
-		wanted[s] = true
-	}
 	size, i := im.SymSize(), uint64(0)
 	var failed error
 	err := im.EachPiece(off, n, size, func(at0 uint64, b []byte) {
@@ -336,17 +309,14 @@ func (g *goal) clearVersions(im *image, names []string) error {
 			if err != nil && failed == nil {
 				failed = err
 			}
-			if wanted[s] {
+			if slices.Contains(c.ClearVersions, s) {
 				w := make([]byte, 2)
 				im.Order.PutUint16(w, global)
 				g.unversion = append(g.unversion, write{off: at + 2*i, data: w})
 			}
 		}
 	})
-	if err == nil {
-		err = failed
-	}
-	return err
+	return cmp.Or(err, failed)
 }
 
 // retire finds the strings that no dynamic entry and no version need refers to

@@ -37,39 +37,12 @@ type layout struct {
 	table   place          // the dynamic string table
 	copied  bool           // it is elsewhere than before
 	strings uint64         // where the new strings begin in it
-	tags    tagValues      // dynamic entries that say where things are
+	tags    []elfimage.Dyn // dynamic entries that say where things are
 	moved   []block        // what else is elsewhere
 	dynamic *block         // .dynamic, where it is one of them
 
 	relocated *relocation // a segment that is elsewhere in the file, or nil
 	note      *noteSpot   // where the resolution note of the goal is, or nil
-}
-
-// tagValues are new values of dynamic entries.
-type tagValues []tagValue
-
-type tagValue struct {
-	tag elf.DynTag
-	val uint64
-}
-
-func (t tagValues) of(tag elf.DynTag) (val uint64, ok bool) {
-	for i := range t {
-		if t[i].tag == tag {
-			return t[i].val, true
-		}
-	}
-	return 0, false
-}
-
-func (t *tagValues) set(tag elf.DynTag, val uint64) {
-	for i := range *t {
-		if (*t)[i].tag == tag {
-			(*t)[i].val = val
-			return
-		}
-	}
-	*t = append(*t, tagValue{tag, val})
 }
 
 // A place is a range of the file and the address that it is mapped at.
@@ -144,11 +117,11 @@ func (l *layout) ownSections(im *image) {
 func (l *layout) moveStrings(im *image, at place) {
 	l.table = at
 	if at.addr != im.StrAddr {
-		l.tags.set(elf.DT_STRTAB, at.addr)
+		l.tags = append(l.tags, elfimage.Dyn{Tag: elf.DT_STRTAB, Val: at.addr})
 		l.copied = true
 	}
 	if at.size != im.StrSize {
-		l.tags.set(elf.DT_STRSZ, at.size)
+		l.tags = append(l.tags, elfimage.Dyn{Tag: elf.DT_STRSZ, Val: at.size})
 	}
 	if i := im.StringSection(); i >= 0 {
 		l.ownSections(im)
@@ -207,8 +180,10 @@ func (p *planner) entries(l *layout) []elfimage.Dyn {
 		if e.text >= 0 {
 			d.Val = l.strings + p.goal.textAt[e.text]
 		}
-		if v, ok := l.tags.of(d.Tag); ok {
-			d.Val = v
+		for _, now := range l.tags {
+			if now.Tag == d.Tag {
+				d.Val = now.Val
+			}
 		}
 		if im.isRelative(d.Tag) { // to its own address
 			d.Val += d.Off - im.DynOff - uint64(i)*im.DynSize() - delta

@@ -208,9 +208,8 @@ func (n *newSegment) addNote() error {
 	}
 	s := l.note
 	s.size = alignUp(room, 4)
-	s.off = n.reserve(s.size, 4, 0)
-	s.addr = n.addr + s.off - n.off
-	im.putNote(n.data[s.off-n.off:][:s.size], p.goal.desc)
+	s.place = n.reserve(s.size, 4, 0)
+	im.putNote(n.bytes(s.off, s.size), p.goal.desc)
 	named, err := n.t.addName(im, cacheSection)
 	if err != nil {
 		return err

@@ -148,7 +148,7 @@ func (n *newSegment) beginAt(r *relocation) {
 		n.off = alignUp(im.size, 16)
 		n.addr = n.off - r.off + r.addr
 	}
-	n.data = make([]byte, 0, im.StrSize+8<<10)
+	n.start, n.data = n.off, make([]byte, 0, im.StrSize+8<<10)
 }
 
 // relocatedDynamic is .dynamic where it is in the relocated segment: it is
@@ -178,7 +178,7 @@ func (n *newSegment) relocateSections() {
 		if s.Flags&elf.SHF_ALLOC == 0 || s.Addr < seg.Vaddr || s.Addr+s.Size > seg.Vaddr+seg.Memsz &&
 			s.Flags&elf.SHF_TLS == 0 {
 			if s.Type == elf.SHT_NOBITS && s.Off >= r.off+r.size { // eu-strip gives .bss an offset after what it keeps
-				s.Off = n.off + uint64(len(n.data))
+				s.Off = n.end()
 			}
 			continue
 		}
@@ -201,7 +201,7 @@ func (n *newSegment) relocateProgs(progs []elfimage.Prog) error {
 	} else if n.dynamic {
 		seg.Flags |= elf.PF_W
 	}
-	seg.Off, seg.Filesz = r.to, n.addr+uint64(len(n.data))-seg.Vaddr
+	seg.Off, seg.Filesz = r.to, n.addr+n.end()-n.off-seg.Vaddr
 	seg.Memsz = seg.Filesz
 	if !r.stays() && seg.Align > r.align {
 		seg.Align = r.align

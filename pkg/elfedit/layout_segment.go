@@ -32,29 +32,7 @@ func (p *planner) inLastSegment() (*layout, error) {
 	if err != nil || &im.Progs[r.seg] != seg || seg.Filesz != seg.Memsz || im.size > end+most || im.Phoff > end {
 		return nil, nil //nolint:nilerr // then in a new one
 	}
-	l := p.asItIs()
-	t, err := p.trailer()
-	if err != nil {
-		return nil, err
-	}
-	copy(t.sections, l.sections) // a resolution cache that goes, or comes, is another one there
-	l.sections = t.sections
-	n := &newSegment{p: p, t: t, l: l, moves: moves{headerPlace: headerPlace{null: -1}}}
-	n.beginAt(r)
-	// by as much again as the room had, so that growing stops soon
-	n.growTable(max(t.capacity(p.goal.blob), 2*im.findRoom().size))
-	if err := n.finish(); err != nil {
-		return nil, err
-	}
-	l.followCopy(im)
-	if t.moving >= 0 && im.Sections[t.moving].Off >= end {
-		s := &im.Sections[t.moving]
-		l.dead = append(l.dead, span{s.Off, s.Size})
-	}
-	if n := uint64(len(im.Sections)) * im.ShdrSize(); n > 0 && im.Shoff >= end {
-		l.dead = append(l.dead, span{im.Shoff, n})
-	}
-	return l, nil
+	return p.inSegment(p.asItIs(), moves{headerPlace: headerPlace{null: -1, relocated: r}, table: true, grows: true})
 }
 
 // inNewSegment appends a PT_LOAD to the file: the string table with room, and
@@ -63,23 +41,26 @@ func (p *planner) inLastSegment() (*layout, error) {
 // kernels before 5.18 compute AT_PHDR from e_phoff. Where it cannot grow, the last
 // segment becomes longer instead: see relocation.
 func (p *planner) inNewSegment(dynamic bool) (*layout, error) {
-	im, l := p.im, p.asItIs()
-	t, err := p.trailer()
-	if err != nil {
-		return nil, err
-	}
-	copy(t.sections, l.sections) // a killed edit's string table, or a resolution cache that goes or comes, are other there
-	l.sections = t.sections
+	l := p.asItIs()
 	m, err := p.moves(l, dynamic)
 	if err != nil {
 		return nil, err
 	}
-	if p.spot != nil && slices.ContainsFunc(m.moving, func(b block) bool {
-		return b.off < p.spot.off+p.spot.size &&
-			p.spot.off < b.end()
-	}) {
-		p.spot, p.newNote = nil, true
-		return p.inNewSegment(dynamic)
+	for _, b := range m.moving {
+		if s := p.spot; s != nil && b.off < s.off+s.size && s.off < b.end() { // which moves, too
+			p.spot, p.newNote = nil, true
+			return p.inNewSegment(dynamic)
+		}
+	}
+	return p.inSegment(l, m)
+}
+
+// inSegment lays out what moves in a segment at the end of the file.
+func (p *planner) inSegment(l *layout, m moves) (*layout, error) {
+	im := p.im
+	t, err := p.trailer(l)
+	if err != nil {
+		return nil, err
 	}
 	// .dynamic may be one more
 	n := &newSegment{p: p, t: t, l: l, moves: m, blocks: take(&im.work().blocks, len(m.moving)+1)}
@@ -107,15 +88,16 @@ func (p *planner) inNewSegment(dynamic bool) (*layout, error) {
 			return nil, err
 		}
 	}
-	if err := p.anchor(t, m.tableEnd, m.moving, m.table); err != nil {
+	if m.grows {
+		n.growTable()
+	} else if err := p.anchor(t, m.tableEnd, m.moving, m.table); err != nil {
 		return nil, err
-	}
-	if m.table {
-		table, err := p.im.readTable()
+	} else if m.table {
+		table, err := im.readTable()
 		if err != nil {
 			return nil, err
 		}
-		n.addTable(table, t.capacity(p.goal.blob))
+		n.addTable(table)
 		l.dead = append(l.dead, p.deadTable(m.tableEnd)...)
 	}
 	if err := n.finish(); err != nil {
@@ -125,11 +107,15 @@ func (p *planner) inNewSegment(dynamic bool) (*layout, error) {
 		d, ok := im.Dyn(tag)
 		for i := 0; i < len(n.blocks) && ok; i++ {
 			if b := &n.blocks[i]; d.Val >= b.addr && d.Val < b.addr+b.size {
-				l.tags.set(tag, d.Val-b.addr+b.newAddr)
+				l.tags = append(l.tags, elfimage.Dyn{Tag: tag, Val: d.Val - b.addr + b.newAddr})
 			}
 		}
 	}
-	l.dead = appendDead(l.dead, n.blocks, m.tableEnd)
+	for _, b := range n.blocks { // what they leave becomes zeros, which a later edit takes for free
+		if start := max(b.off, m.tableEnd); start < b.end() && !b.named {
+			l.dead = append(l.dead, span{start, b.end() - start})
+		}
+	}
 	symbols, err := p.symbolWrites(n.blocks, l.table.addr)
 	if err != nil {
 		return nil, err
@@ -145,6 +131,7 @@ func (p *planner) inNewSegment(dynamic bool) (*layout, error) {
 type moves struct {
 	headerPlace
 	table   bool // the string table
+	grows   bool // that grows where it is
 	dynamic bool // .dynamic
 	lends   bool // program headers are lent while .dynamic is switched
 }
@@ -283,31 +270,25 @@ func (p *planner) tableFits(l *layout) bool {
 func (p *planner) alsoMoving(moving []block) ([]block, error) {
 	im, g := p.im, p.goal
 	add := func(off, size uint64, what string) error {
-		for _, b := range moving {
-			if b.off <= off && off+size <= b.end() {
-				return nil
-			}
+		if slices.ContainsFunc(moving, func(b block) bool { return b.off <= off && off+size <= b.end() }) {
+			return nil
 		}
-		for _, e := range im.extents() {
-			if e.off <= off && off+size <= e.end() {
-				b := block{extent: e}
-				im.members(&b)
-				if !b.movable {
-					break
-				}
-				if at, ok := im.FileOffset(b.addr, b.size); !ok || at != b.off {
-					break
-				}
-				err := p.unreferenced(b)
-				// libcap's __execable_dl_loader: the symbol goes along
-				if text := im.interpText(); err != nil && b.off == text.off && b.size == text.size {
-					b.named, err = true, nil
-				}
-				moving = append(moving, b)
-				return err
-			}
+		i := slices.IndexFunc(im.extents(), func(e extent) bool { return e.off <= off && off+size <= e.end() })
+		if i < 0 {
+			return cannot("%s at offset %#x cannot move", what, off)
 		}
-		return cannot("%s at offset %#x cannot move", what, off)
+		b := block{extent: im.extents()[i]}
+		im.members(&b)
+		if at, ok := im.FileOffset(b.addr, b.size); !b.movable || !ok || at != b.off {
+			return cannot("%s at offset %#x cannot move", what, off)
+		}
+		err := p.unreferenced(b)
+		// libcap's __execable_dl_loader: the symbol goes along
+		if text := im.interpText(); err != nil && b.off == text.off && b.size == text.size {
+			b.named, err = true, nil
+		}
+		moving = append(moving, b)
+		return err
 	}
 	if old := im.Prog(elf.PT_INTERP); g.interp != nil && !p.interpreterFits() {
 		covered := func(b block) bool { return b.off <= old.Off && old.Off < b.end() }
@@ -392,8 +373,8 @@ type newSegment struct {
 	off    uint64 // p_offset
 	addr   uint64 // p_vaddr
 	align  uint64
-	data   []byte // from off on
-	whole  []byte // the memory that data has at first, with room before it for what else is appended
+	data   []byte // from start on
+	start  uint64 // the offset of off, or of section headers before it
 	blocks []block
 	interp *place // where the new interpreter is in it, or nil
 	moves         // relocated: the segment whose end this is, or nil: it is one of its own
@@ -420,20 +401,27 @@ func (n *newSegment) begin() {
 	}
 	n.off = alignUp(max(im.size, n.l.heads.end()), 16)
 	n.addr = alignUp(top+gap, n.align) + n.off%n.align
-	front := n.off - max(im.size, n.l.heads.off) // of what is appended, before the segment
-	n.whole = im.Alloc(front + segmentHead + im.StrSize + 32<<10)
-	n.data = n.whole[front:][:segmentHead]
+	if n.start = n.off; n.l.heads.size > 0 {
+		n.start = n.l.heads.off
+	}
+	n.data = im.Alloc(n.off - n.start + segmentHead + im.StrSize + 32<<10)[:n.off-n.start+segmentHead]
 }
 
-// reserve returns the offset of n more bytes that is at the same place modulo align as at does.
-func (n *newSegment) reserve(size, align, at uint64) uint64 {
-	off := n.off + uint64(len(n.data))
+// end returns the offset after what the segment has.
+func (n *newSegment) end() uint64 { return n.start + uint64(len(n.data)) }
+
+// reserve returns the place of size more bytes, the offset of which is the same modulo align as at is.
+func (n *newSegment) reserve(size, align, at uint64) place {
+	off := n.end()
 	if align > 1 {
 		off += (at%align + align - off%align) % align
 	}
-	n.data = append(n.data, make([]byte, off+size-n.off-uint64(len(n.data)))...)
-	return off
+	n.data = append(n.data, make([]byte, off+size-n.end())...)
+	return place{off, n.addr + off - n.off, size}
 }
+
+// bytes returns the n bytes at an offset, to be filled in.
+func (n *newSegment) bytes(off, size uint64) []byte { return n.data[off-n.start:][:size] }
 
 // add moves a block into the segment.
 func (n *newSegment) add(b *block) error {
@@ -447,18 +435,18 @@ func (n *newSegment) add(b *block) error {
 		}
 		b.newSize += interpreterRoom(len(*g.interp)) - old.size
 	}
-	b.newOff = n.reserve(b.newSize, min(b.align, elfimage.PageSize), b.off)
-	b.newAddr = n.addr + b.newOff - n.off
+	to := n.reserve(b.newSize, min(b.align, elfimage.PageSize), b.off)
+	b.newOff, b.newAddr = to.off, to.addr
 	n.blocks = append(n.blocks, *b)
-	data := n.data[b.newOff-n.off:][:b.newSize]
-	if err := elfimage.ReadFull(im, data[:b.size], b.off); err != nil {
+	if err := elfimage.ReadFull(im, n.bytes(to.off, b.size), b.off); err != nil {
 		return err
 	}
 	if interp {
-		text := data[old.off-b.off:][:old.size+b.newSize-b.size]
+		at := old.off - b.off
+		n.interp = &place{to.off + at, to.addr + at, b.newSize - at - (b.end() - old.end())}
+		text := n.bytes(n.interp.off, n.interp.size)
 		clear(text)
 		copy(text, *g.interp)
-		n.interp = &place{b.newOff + old.off - b.off, b.newAddr + old.off - b.off, uint64(len(text))}
 	}
 	return nil
 }
@@ -498,12 +486,11 @@ func (n *newSegment) addDynamic() error {
 	if err := n.p.unreferenced(*b); err != nil {
 		return err
 	}
-	if at := n.off + uint64(len(n.data)); b.newSize <= elfimage.PageSize && !samePage(at, b.newSize+im.WordSize()) &&
-		!n.p.goal.onlyRunPath {
+	if b.newSize <= elfimage.PageSize && !samePage(n.end(), b.newSize+im.WordSize()) && !n.p.goal.onlyRunPath {
 		n.reserve(0, elfimage.PageSize, 0) // a later edit is one write
 	}
-	b.newOff = n.reserve(b.newSize, im.WordSize(), 0)
-	b.newAddr = n.addr + b.newOff - n.off
+	to := n.reserve(b.newSize, im.WordSize(), 0)
+	b.newOff, b.newAddr = to.off, to.addr
 	for i := range im.Progs {
 		if im.Progs[i].Type == elf.PT_DYNAMIC {
 			b.progs = append(b.progs, i)
@@ -520,32 +507,43 @@ func (n *newSegment) addDynamic() error {
 }
 
 // addTable puts the string table last, with room for later edits after it.
-func (n *newSegment) addTable(table []byte, capacity uint64) {
+func (n *newSegment) addTable(table []byte) {
 	at := n.reserve(0, 16, 0)
-	before := uint64(len(n.data))
-	grown, strAt := appendRoom(append(n.data, table...), n.p.goal.blob, capacity)
-	n.data = grown
-	n.l.strings = strAt - before
-	n.l.moveStrings(n.p.im, place{at, n.addr + at - n.off, uint64(len(grown)) - before})
+	n.room(at, append(n.data, table...), n.t.capacity(n.p.goal.blob))
 }
 
-// growTable lets the string table, which ends the segment that is relocated, go on with room.
-func (n *newSegment) growTable(capacity uint64) {
-	im := n.p.im
-	data, at := appendRoom(n.data, n.p.goal.blob, capacity)
-	n.data = data
-	n.l.strings = n.addr - im.StrAddr + at
-	n.l.moveStrings(im, place{n.relocated.at(im.StrOff, im.StrSize), im.StrAddr, n.addr + uint64(len(data)) - im.StrAddr})
+// growTable lets the string table, which ends the segment that is relocated, go on with room: by as much again as that
+// had, so that growing stops soon. What the segment grows over is dead.
+func (n *newSegment) growTable() {
+	im, l, end := n.p.im, n.l, n.relocated.off+n.relocated.size
+	n.room(place{n.relocated.at(im.StrOff, im.StrSize), im.StrAddr, 0}, n.data,
+		max(n.t.capacity(n.p.goal.blob), 2*im.findRoom().size))
+	if n.t.moving >= 0 && im.Sections[n.t.moving].Off >= end {
+		s := &im.Sections[n.t.moving]
+		l.dead = append(l.dead, span{s.Off, s.Size})
+	}
+	if size := uint64(len(im.Sections)) * im.ShdrSize(); size > 0 && im.Shoff >= end {
+		l.dead = append(l.dead, span{im.Shoff, size})
+	}
+}
+
+// room appends the new strings and room for others to data, which ends with the string table; that begins at a place.
+func (n *newSegment) room(table place, data []byte, capacity uint64) {
+	grown, at := appendRoom(data, n.p.goal.blob, capacity)
+	n.data = grown
+	table.size = n.addr + n.end() - n.off - table.addr
+	n.l.strings = n.addr + n.start + at - n.off - table.addr
+	n.l.moveStrings(n.p.im, table)
 }
 
 // finish lays out the trailer and the headers.
 func (n *newSegment) finish() error {
 	im, l := n.p.im, n.l
-	if len(n.data) == 0 { // nothing but a program header is new
+	if n.end() == n.off { // nothing but a program header is new
 		n.reserve(16, 1, 0)
 	}
 	segment := elfimage.Prog{Type: elf.PT_LOAD, Flags: elf.PF_R, Off: n.off, Vaddr: n.addr, Align: n.align,
-		Filesz: uint64(len(n.data)), Memsz: uint64(len(n.data))}
+		Filesz: n.end() - n.off, Memsz: n.end() - n.off}
 	if n.dynamic {
 		segment.Flags |= elf.PF_W
 	}
@@ -583,16 +581,7 @@ func (n *newSegment) finish() error {
 		return err
 	}
 	// One write, of which the string table, .dynamic and the record are filled in later.
-	data, from := append(append(n.data, zero(l.record.size)...), trailing[0].data...), n.off
-	if front := cap(n.whole) - cap(data); n.l.heads.size > 0 {
-		from = n.l.heads.off
-		if front >= 0 && &n.whole[front] == &data[0] && uint64(front) >= n.off-from {
-			data = n.whole[uint64(front)-(n.off-from):][:n.off-from+uint64(len(data))]
-		} else { // it has become larger than was thought
-			data = append(make([]byte, n.off-from, n.off-from+uint64(len(data))), data...)
-		}
-	}
-	trailing[0] = write{off: from, data: data}
+	trailing[0] = write{off: n.start, data: append(append(n.data, zero(l.record.size)...), trailing[0].data...)}
 	l.fresh = append(trailing, room...)
 	l.moved = n.blocks
 	if n.lends {
@@ -703,15 +692,4 @@ func (im *image) fitTable(progs []elfimage.Prog) {
 			progs[i].Filesz, progs[i].Memsz = size, size
 		}
 	}
-}
-
-// appendDead appends what moved blocks leave behind from offset from on: zeros are
-// what a later edit takes for free.
-func appendDead(out []span, moved []block, from uint64) []span {
-	for _, b := range moved {
-		if start := max(b.off, from); start < b.end() && !b.named {
-			out = append(out, span{start, b.end() - start})
-		}
-	}
-	return out
 }

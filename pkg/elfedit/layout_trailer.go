@@ -27,11 +27,11 @@ const (
 	maxTailRoom = 256 << 10
 )
 
-// trailer describes what has to follow a segment that is to end the file.
-func (p *planner) trailer() (*trailer, error) {
+// trailer describes what has to follow a segment of a layout that is to end the file.
+func (p *planner) trailer(l *layout) (*trailer, error) {
 	im := p.im
-	sections := im.CopySections(im.Sections, 4) // some may be added: see anchor, hold and nameNote
-	t := &trailer{sections: sections, moving: -1, tailOff: im.imageEnd()}
+	l.sections = im.CopySections(l.sections, 4) // some may be added: see anchor, hold and nameNote
+	t := &trailer{sections: l.sections, moving: -1, tailOff: im.imageEnd()}
 	// patchelf insists on a section after the string table in an ET_EXEC file
 	// (rewriteSectionsExecutable), so the section names go with the headers.
 	if i := int(im.Shstrndx); i < len(im.Sections) {
