@@ -15,7 +15,7 @@ import (
 )
 
 // list makes the run path that the needs ask for: RuntimeDependencies, the directory
-// of each library in the order of the needs, AppendRunpaths; each once. With KeepEntries
+// of each library in the order of the needs, AppendRunpaths; each once. With Repair
 // what the file has stands before the needs. Where nothing is asked for, the run path stays.
 func (r *Resolver) list(p *Plan) {
 	o := p.Object
@@ -25,10 +25,10 @@ func (r *Resolver) list(p *Plan) {
 		l = append(l, r.first...)
 	}
 	origins := r.originEntries(o)
-	if r.s.KeepEntries {
+	if r.s.Mode == Repair {
 		l = append(l, r.kept(p)...)
 	}
-	asked := len(r.last) > 0 || r.s.ForceRPath || r.s.Minimal || len(r.first) > 0 && (o.program() || r.s.Dlopen)
+	asked := len(r.last) > 0 || r.s.Tag == elf.DT_RPATH || r.s.Minimal || len(r.first) > 0 && (o.program() || r.s.Dlopen)
 	for _, n := range p.Needs {
 		switch n.Outcome {
 		case Found:
@@ -38,22 +38,22 @@ func (r *Resolver) list(p *Plan) {
 		}
 	}
 	l = append(l, r.last...)
-	if r.s.PreserveOrigin && !r.s.KeepEntries {
+	if r.s.Mode == BuildOrigins {
 		for _, e := range origins {
 			l = append(l, e)
 		}
 	}
 	l, opens := r.opened(p, l, origins)
 	asked = asked || opens
-	if r.s.Relativize && !r.s.KeepEntries {
+	if r.s.Relativize && r.s.Mode != Repair {
 		for i, e := range l {
 			l[i] = r.relative(o, e)
 		}
 	}
 	switch {
-	case r.s.KeepEntries && !asked:
+	case r.s.Mode == Repair && !asked:
 		l, p.Lost = nil, nil
-	case r.s.KeepEntries && o.Tag == elf.DT_NULL:
+	case r.s.Mode == Repair && o.Tag == elf.DT_NULL:
 		// What has a DT_RUNPATH inherits no DT_RPATH.
 		for _, n := range p.Needs {
 			if n.inherited && r.pin(n) {
@@ -68,7 +68,7 @@ func (r *Resolver) list(p *Plan) {
 			l, p.Dropped = r.minimal(p, l, entries)
 		}
 		p.Set, p.After = l, l
-		if o.Tag != elf.DT_RPATH || !r.s.KeepEntries {
+		if o.Tag != elf.DT_RPATH || r.s.Mode != Repair {
 			p.Tag = elf.DT_RUNPATH
 		}
 	}
@@ -76,15 +76,13 @@ func (r *Resolver) list(p *Plan) {
 		p.After = r.s.Map(o, p.After)
 		p.mapped = len(p.After) != len(p.Set)
 	}
-	p.stays = r.s.KeepEntries && !r.s.ForceRPath && !r.s.ForceRunPath && slices.Equal(p.After, p.Before)
-	if !p.stays && (p.Tag == elf.DT_NULL && len(p.After) > 0 || r.s.Map != nil && !r.s.KeepEntries || r.s.ForceRunPath) {
-		p.Tag = elf.DT_RUNPATH
-	}
-	if r.s.ForceRPath && p.Tag != elf.DT_NULL {
-		p.Tag = elf.DT_RPATH
-	}
-	if len(p.After) == 0 {
+	switch p.stays = r.s.Mode == Repair && r.s.Tag == elf.DT_NULL && slices.Equal(p.After, p.Before); {
+	case len(p.After) == 0:
 		p.Tag = elf.DT_NULL
+	case r.s.Tag != elf.DT_NULL:
+		p.Tag = r.s.Tag
+	case !p.stays && (p.Tag == elf.DT_NULL || r.s.Map != nil && r.s.Mode != Repair):
+		p.Tag = elf.DT_RUNPATH
 	}
 }
 
@@ -108,6 +106,10 @@ func (r *Resolver) opened(p *Plan, l runpath.List, origins []string) (after runp
 		now = p.Before // which nothing replaces
 	}
 	entries, led := r.entries(o, now), r.entries(o, origins)
+	far := inTree
+	if r.s.Opened {
+		far = everywhere
+	}
 	add := func(at int, dir, why string, own bool) {
 		entries = slices.Insert(entries, at, r.ix.entry(o, r.spell(o, dir, origins)))
 		if !own {
@@ -119,10 +121,10 @@ func (r *Resolver) opened(p *Plan, l runpath.List, origins []string) (after runp
 			continue
 		}
 		at := slices.IndexFunc(entries, func(e entry) bool { return r.ix.takesIn(o, e, name) != nil })
-		if at >= 0 && r.s.KeepEntries {
+		if at >= 0 && r.s.Mode == Repair {
 			continue
 		}
-		c, ok := r.choose(p, &Need{}, name, !r.s.Opened)
+		c, ok := r.choose(p, &Need{}, name, far)
 		switch {
 		case !ok, !r.s.Opened && !slices.ContainsFunc(led,
 			func(e entry) bool { return r.ix.takesIn(o, e, name) == c.Object }):
@@ -167,7 +169,7 @@ func (r *Resolver) temporary(p *Plan) error {
 	return nil
 }
 
-// kept returns the entries of a file that stay with KeepEntries: what a file
+// kept returns the entries of a file that stay with Repair: what a file
 // opens later by name may be found by them alone. Stub directories and what is not
 // there go, and the plan says which; a stub directory stays with which a file starts that
 // would not without it, because nothing else has the library.
@@ -226,7 +228,7 @@ func unique(l runpath.List) runpath.List {
 }
 
 // originEntries returns the entries of a file's run path that begin at its own directory,
-// with KeepEntries as they are, else as nixpkgs' program spells them.
+// with Repair as they are, else as nixpkgs' program spells them.
 func (r *Resolver) originEntries(o *Object) []string {
 	if !runpath.HasOrigin(o.List) {
 		return nil
@@ -234,7 +236,7 @@ func (r *Resolver) originEntries(o *Object) []string {
 	var out []string
 	for _, e := range runpath.Parse(o.List) {
 		if runpath.HasOrigin(e) {
-			if !r.s.KeepEntries {
+			if r.s.Mode != Repair {
 				e = runpath.CleanEntry(e)
 			}
 			out = append(out, e)
@@ -243,21 +245,21 @@ func (r *Resolver) originEntries(o *Object) []string {
 	return out
 }
 
-// spell writes a directory as an entry: with PreserveOrigin, as the entry of the
-// file that names it in terms of $ORIGIN, where there is one; with KeepEntries, as the
+// spell writes a directory as an entry: with BuildOrigins, as the entry of the
+// file that names it in terms of $ORIGIN, where there is one; with Repair, as the
 // file spells it.
 func (r *Resolver) spell(o *Object, dir string, origins []string) string {
-	if r.s.KeepEntries {
+	if r.s.Mode == Repair {
 		for _, e := range runpath.Parse(o.List) {
 			if runpath.Key(e) == dir {
 				return e
 			}
 		}
 	}
-	if r.s.KeepEntries && r.s.Relativize && !r.ix.linked()[o.Real] {
+	if r.s.Mode == Repair && r.s.Relativize && !r.ix.linked()[o.Real] {
 		dir = r.relative(o, dir)
 	}
-	if !r.s.PreserveOrigin || r.s.Relativize && r.s.KeepEntries {
+	if r.s.Mode != BuildOrigins && (r.s.Mode != Repair || r.s.Relativize) {
 		return dir
 	}
 	real := r.ix.dir(dir).real
@@ -341,7 +343,7 @@ func (r *Resolver) ordered(p *Plan, entries []entry) []entry {
 	var needs []*Need
 	for _, n := range p.Needs {
 		leads := func(e entry) bool { return r.ix.takesIn(o, e, path.Base(n.Name)) == n.Candidate.Object }
-		if n.Outcome == Found && slices.ContainsFunc(entries, leads) || n.Outcome == BySystem && r.s.KeepEntries {
+		if n.Outcome == Found && slices.ContainsFunc(entries, leads) || n.Outcome == BySystem && r.s.Mode == Repair {
 			needs = append(needs, n)
 		}
 	}
@@ -412,7 +414,7 @@ func (r *Resolver) untangle(p *Plan) bool {
 			continue
 		}
 		needs = append(needs, n)
-		for c := range r.candidates(p, path.Base(n.Name), false) {
+		for c := range r.candidates(p, path.Base(n.Name), everywhere) {
 			of[n] = append(of[n], c)
 			if e := r.ix.entry(o, c.Dir); !slices.ContainsFunc(entries, func(had entry) bool { return had.dir == e.dir }) {
 				entries = append(entries, e)

@@ -150,7 +150,7 @@ func (w *loop) another(x *refusal) bool {
 		return x.object == nil && !x.need.tried[nil]
 	}
 	name := path.Base(x.need.Name)
-	for c := range w.r.candidates(x.plan, name, false) {
+	for c := range w.r.candidates(x.plan, name, everywhere) {
 		if c.Object != x.object && w.r.refuseFor(x.plan, x.need, name, c) == "" && (x.does == nil || x.does(c.Object)) {
 			return true
 		}

@@ -11,10 +11,6 @@ import (
 	"runtime"
 	"strings"
 
-	"cuda-runpath/pkg/driver"
-	"cuda-runpath/pkg/normal"
-	"cuda-runpath/pkg/resolution"
-	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/store"
 	"cuda-runpath/pkg/tree"
 )
@@ -87,41 +83,4 @@ func OwnMachines() []elf.Machine {
 		return []elf.Machine{elf.EM_AARCH64, elf.EM_ARM}
 	}
 	return nil
-}
-
-// Literals says which names of libraries count among a file's constants: see [Sources].
-func (s *Settings) Literals(o *Object) func(name string) bool {
-	switch {
-	case s.Minimal && s.KeepEntries: // a file's own entries may be there for what it opens
-		return func(string) bool { return true }
-	case s.Dlopen:
-		return driver.NeedsDriver
-	case s.Opened, !s.KeepEntries && opensItsParts(o):
-		return driver.Toolkit
-	}
-	return nil
-}
-
-// Apply has the maps of some tools applied in the same edit, with the driver link only where a file needs it, if
-// whenNeeds; and a resolution note written that is right for what comes of it, if write also for files without one.
-func (s *Settings) Apply(forms *normal.Maps, maps runpath.Map, whenNeeds, write bool) {
-	s.Note = func(o *Object, l runpath.List) string {
-		if o.Description == "" && !write {
-			return ""
-		}
-		kept, _ := resolution.Parse([]byte(o.Description)) // of one that is malformed, what the loader reads
-		return string(forms.Resolution(normal.File{Path: o.Real, ABI: o.ABI}, o.Needed, l, kept).Bytes())
-	}
-	if maps == 0 {
-		return
-	}
-	s.Driver = s.Driver || maps&(runpath.AddDriverLink|runpath.ReplaceStubs) != 0
-	s.Map = func(o *Object, l runpath.List) runpath.List {
-		maps := maps
-		if whenNeeds && !o.NeedsDriver {
-			maps &^= runpath.AddDriverLink
-		}
-		after, _ := forms.Apply(normal.File{Path: o.Real, ABI: o.ABI, Needed: o.Needed}, l, maps)
-		return after
-	}
 }

@@ -56,9 +56,10 @@ func OpenRecords(ctx context.Context, paths []string, waiting func(tree string))
 				return nil
 			}
 		}
-		h.records = []*Record{rs.record(h.real, !h.isDir)}
-		if !h.isDir {
-			h.records[0] = rs.record(filepath.Dir(h.real), true)
+		if h.isDir {
+			h.records = []*Record{rs.ofTree(h.real)}
+		} else {
+			h.records = []*Record{rs.ofFiles(filepath.Dir(h.real))}
 		}
 		return nil
 	})
@@ -247,21 +248,27 @@ func newFolder(dir *os.File) *folder {
 	})}
 }
 
-// record returns the record of a tree, or that of single files in a directory: the one that is there, which for a tree
-// may be called after the name that it had before, or else one that can be written.
-func (rs *Records) record(root string, single bool) *Record {
-	key, at := root, filepath.Dir(root)
-	r := &Record{Version: 1, root: root, name: filepath.Base(root), base: filepath.Base(root) + recordSuffix}
-	if single {
-		key, at, r.name, r.base = root+"/", root, ".", recordSuffix
-	}
+// ofTree returns the record of a tree: the one that is there, which may be called after the name that the tree had
+// before, or else one that can be written.
+func (rs *Records) ofTree(root string) *Record {
+	name := filepath.Base(root)
+	return rs.record(root, &Record{Version: 1, root: root, name: name, base: name + recordSuffix}, filepath.Dir(root))
+}
+
+// ofFiles returns the record of single files in a directory.
+func (rs *Records) ofFiles(dir string) *Record {
+	return rs.record(dir+"/", &Record{Version: 1, root: dir, name: ".", base: recordSuffix}, dir)
+}
+
+// record returns the record of a key, which is r if there was none, and looks for it in a directory.
+func (rs *Records) record(key string, r *Record, at string) *Record {
 	if known := rs.looked[key]; known != nil {
 		return known
 	}
 	rs.looked[key] = r
-	f := rs.folder(at)
+	f, single := rs.folder(at), r.name == "."
 	switch {
-	case root == "/" && !single:
+	case key == "/":
 		r.err = errors.New("nothing is beside it")
 		return r
 	case f.dir == nil:
@@ -296,10 +303,10 @@ func (rs *Records) above(h *home) (all []*Record) {
 	at := h.real
 	if !h.isDir {
 		at = filepath.Dir(at)
-		all = append(all, rs.record(at, true))
+		all = append(all, rs.ofFiles(at))
 	}
 	for ; at != "/"; at = filepath.Dir(at) {
-		all = append(all, rs.record(at, false))
+		all = append(all, rs.ofTree(at))
 	}
 	slices.Reverse(all)
 	return all

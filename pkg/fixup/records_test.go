@@ -33,7 +33,7 @@ func environment(t *testing.T, files ...string) *stage {
 	for _, f := range files {
 		s.put(f, lib(filepath.Base(f), "libdep.so").with(elf.DT_RUNPATH, "/old").Object)
 	}
-	s.set = Settings{KeepEntries: true}
+	s.set = Settings{Mode: Repair}
 	return s
 }
 

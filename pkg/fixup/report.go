@@ -96,7 +96,7 @@ func (r *Resolver) Absences(plans []*Plan, hints *Hints) []*Absence {
 			}
 		}
 	}
-	if !r.s.KeepEntries { // a package's own affair, which is warned of
+	if r.s.Mode != Repair { // a package's own affair, which is warned of
 		return out
 	}
 	for _, p := range plans {
@@ -138,11 +138,11 @@ func (a *Absence) Reasons() []string {
 	return out
 }
 
-// Fix says what to do, for a build with nixpkgs' hook or for a call by hand.
-func (a *Absence) Fix(inBuild bool) string {
+// Fix says what to do, in a build with nixpkgs' hook or by hand.
+func (a *Absence) Fix(m Mode) string {
 	var fixes []string
 	add := func(build, hand string) {
-		if fixes = append(fixes, hand); inBuild {
+		if fixes = append(fixes, hand); !m.ByHand() {
 			fixes[0] = build
 		}
 	}
@@ -170,8 +170,8 @@ func (a *Absence) Fix(inBuild bool) string {
 		const why = "it comes with the host's GPU driver: "
 		add(why+"add cudaRunpathHook to nativeBuildInputs", why+"--tool autoAddDriverRunpath")
 	case len(a.Attributes) > 0:
-		add("add "+a.packages(inBuild)+" to buildInputs",
-			fmt.Sprintf("--libs DIR, where DIR is the lib directory of %s (nixpkgs)", a.packages(inBuild)))
+		add("add "+a.packages(m)+" to buildInputs",
+			fmt.Sprintf("--libs DIR, where DIR is the lib directory of %s (nixpkgs)", a.packages(m)))
 	default:
 		it := "it"
 		if a.old() {
@@ -184,7 +184,7 @@ func (a *Absence) Fix(inBuild bool) string {
 		fixes = append(fixes, fmt.Sprintf("--enforce-priority %s if the file may do without it (its .note.dlopen says %s)",
 			a.above, a.Dlopen))
 	}
-	if inBuild {
+	if !m.ByHand() {
 		fixes = append(fixes, string(remedy.Say("autoPatchelfIgnoreMissingDeps = [ %s ] if it is not wanted",
 			remedy.NixPattern(a.first))))
 	} else {
@@ -195,10 +195,10 @@ func (a *Absence) Fix(inBuild bool) string {
 
 // packages names the packages that have it. Those of CUDA are of the set that the name tells:
 // where another version is there, and by hand. Otherwise a package means its own set.
-func (a *Absence) packages(inBuild bool) string {
+func (a *Absence) packages(m Mode) string {
 	names := slices.Clone(a.Attributes)
 	for i, name := range names {
-		if !nixpkgs.IsCUDA(name) || inBuild && len(a.Near) == 0 {
+		if !nixpkgs.IsCUDA(name) || !m.ByHand() && len(a.Near) == 0 {
 			continue
 		}
 		told := false

@@ -53,58 +53,6 @@ func ParsePriority(s string) (Priority, bool) {
 	return Priority(i), i >= 0
 }
 
-// Settings says how libraries are chosen and what run paths are made of.
-type Settings struct {
-	// Interpreters, one for each machine; files for other machines are skipped.
-	// None: every program keeps its own, and files for Machines are worked on.
-	Interpreters []Interpreter
-	// Machines are those that count where there are no Interpreters; nil: all.
-	Machines []elf.Machine
-	// RuntimeDependencies begin the run paths of programs, AppendRunpaths end all.
-	RuntimeDependencies []string
-	AppendRunpaths      []string
-	// KeepLibC looks for the C library's names among the candidates too.
-	KeepLibC bool
-	// PreserveOrigin keeps the $ORIGIN entries that a file has.
-	PreserveOrigin bool
-	// KeepEntries keeps what works: a file in which nothing is missing stays as it is, and
-	// what is found for others goes behind the entries that they have.
-	KeepEntries bool
-	// Relativize writes directories of the tree in terms of $ORIGIN.
-	Relativize bool
-	// Dlopen gives files the directories of the driver's and CUDA's libraries that they
-	// name in read-only data (see Sources.Literals), and libraries the RuntimeDependencies too.
-	Dlopen bool
-	// Opened puts the directories of the CUDA toolkit's libraries that a file names in
-	// read-only data (see Sources.Literals), and that an input has, behind the others; then
-	// those with such libraries to which its $ORIGIN entries lead, also in wheels of inputs.
-	Opened bool
-	// Minimal drops entries that nothing uses.
-	Minimal bool
-	// EnforcePriority is the least priority of a .note.dlopen that counts as missing.
-	EnforcePriority Priority
-	// Driver: the driver's libraries come by the driver link, which the maps put in.
-	Driver bool
-	// Today treats a library that the loader already finds for a file as found: with KeepEntries before the
-	// candidates, else after them, where the file keeps its interpreter.
-	Today bool
-	// Map is applied to every run path at the end. It is called from several goroutines.
-	Map func(o *Object, l runpath.List) runpath.List
-	// Note returns the description of the resolution note that is right for a file with a run
-	// path, "" for none. nil: one that a file has goes with its run path.
-	Note func(o *Object, l runpath.List) string
-	// Patterns are names of libraries that may be missing (Python's fnmatch).
-	Ignore []string
-	// KeepInterpreter leaves interpreters as they are; Interpreters still tell machine and C library.
-	KeepInterpreter bool
-	// Temporary are directories that are gone after a build, and that others can make
-	// again: no run path may name one, but those of files in them.
-	Temporary []string
-	// ForceRPath asks for DT_RPATH instead of DT_RUNPATH; ForceRunPath, with KeepEntries, for DT_RUNPATH, which
-	// else no file gets for which something would then not be found that is.
-	ForceRPath, ForceRunPath bool
-}
-
 // Outcome is how a need was met.
 type Outcome string
 
@@ -195,7 +143,7 @@ type Plan struct {
 	// one that the file has stays.
 	Set      runpath.List
 	Dropped  []string // entries that Minimal took out
-	Lost     []string // entries of the file that KeepEntries did not keep
+	Lost     []string // entries of the file that Repair did not keep
 	Notes    []string // what the reader may want to know
 	Warnings []string
 	Lacks    []Lack // of what was found for it, or for what that loads
@@ -261,9 +209,9 @@ type Resolver struct {
 	first, last  []string // RuntimeDependencies and AppendRunpaths, as entries
 	ignore       []pattern
 	again        bool                       // see written
-	today        *today                     // nil without Settings.Today
+	today        *today                     // nil in a build that has interpreters: nothing of the host counts
 	deep         func() map[string][]string // Sources.deep
-	libC         LibC                       // with Settings.Today and no interpreters, that of the host
+	libC         LibC                       // without interpreters that of the host
 }
 
 // NewResolver reads the interpreters.
@@ -292,8 +240,12 @@ func NewResolver(ix *Index, s Settings) (*Resolver, error) {
 	for _, p := range s.Ignore {
 		r.ignore = append(r.ignore, newPattern(p))
 	}
-	if s.Today {
-		r.today = newToday(ix, s.Map != nil && !s.KeepEntries || s.ForceRunPath)
+	if s.Mode.ByHand() || len(s.Interpreters) == 0 {
+		l := ix.loader
+		if s.Tag == elf.DT_RUNPATH || s.Map != nil && s.Mode != Repair {
+			l = ix.asRunPaths()
+		}
+		r.today = newToday(ix, l)
 		if len(s.Interpreters) == 0 {
 			r.libC = ix.cLibrary()
 		}
@@ -347,7 +299,7 @@ func (r *Resolver) remark(p *Plan) {
 
 // keepRPath gives files a DT_RPATH that would lose by a DT_RUNPATH what they, or others, find by a DT_RPATH.
 func (r *Resolver) keepRPath(plans []*Plan) {
-	if !r.s.KeepEntries || r.s.ForceRPath || r.s.ForceRunPath {
+	if r.s.Mode != Repair || r.s.Tag != elf.DT_NULL {
 		return
 	}
 	var moves []edit.Move
@@ -467,14 +419,14 @@ func (r *Resolver) propose(p *Plan) {
 // proposed, its own run path first. What that has chosen for what goes together stays then.
 func (r *Resolver) written(plans []*Plan) bool {
 	right := func(p *Plan) bool { return p.Skip != "" || p.Err == nil && !p.Changes() }
-	r.again = !r.s.KeepEntries
+	r.again = r.s.Mode != Repair
 	for i := 0; r.again && i < len(plans); i++ {
 		if !right(plans[i]) {
 			r.propose(plans[i])
 			r.again = right(plans[i])
 		}
 	}
-	if r.again || r.s.KeepEntries {
+	if r.again || r.s.Mode == Repair {
 		return r.again
 	}
 	for _, p := range plans {
@@ -490,7 +442,7 @@ func (r *Resolver) written(plans []*Plan) bool {
 // become candidates by the first.
 func (r *Resolver) asWritten(p *Plan) {
 	right := func() bool { return p.Err == nil && slices.Equal(p.After, p.Before) }
-	if r.s.KeepEntries || p.Object.program() && !r.again || len(p.Before) == 0 || right() {
+	if r.s.Mode == Repair || p.Object.program() && !r.again || len(p.Before) == 0 || right() {
 		return
 	}
 	proposed, had := *p, map[*Need]Need{}
@@ -504,7 +456,7 @@ func (r *Resolver) asWritten(p *Plan) {
 		if at < 0 {
 			continue
 		}
-		for c := range r.candidates(p, name, false) {
+		for c := range r.candidates(p, name, everywhere) {
 			if c.Object == r.ix.takesIn(p.Object, entries[at], name) && r.refuseFor(p, n, name, c) == "" {
 				n.Candidate = c
 			}
@@ -607,7 +559,7 @@ func (r *Resolver) meet(p *Plan, n *Need) {
 				return
 			}
 			n.Outcome = InLibC
-			if in != nil && r.s.KeepEntries && r.today != nil && n.Cause == loader.Needed {
+			if in != nil && r.s.Mode == Repair && n.Cause == loader.Needed {
 				r.besideInterpreter(p, n, name)
 			}
 			return
@@ -619,10 +571,14 @@ func (r *Resolver) meet(p *Plan, n *Need) {
 			return
 		}
 		ofDriver := r.s.Driver && driver.Provides(path.Base(name))
-		if r.s.KeepEntries && !ofDriver && !(libC && r.s.KeepLibC) && r.findsToday(p, n, name) {
+		if r.s.Mode == Repair && !ofDriver && !(libC && r.s.KeepLibC) && r.findsToday(p, n, name) {
 			return
 		}
-		if c, ok := r.choose(p, n, path.Base(name), ofDriver); ok {
+		far := everywhere
+		if ofDriver {
+			far = inTree
+		}
+		if c, ok := r.choose(p, n, path.Base(name), far); ok {
 			n.Outcome, n.Candidate = Found, c
 			return
 		}
@@ -634,7 +590,7 @@ func (r *Resolver) meet(p *Plan, n *Need) {
 			n.Outcome = InLibC
 			return
 		}
-		if in == nil && !r.s.KeepEntries && r.findsToday(p, n, name) {
+		if in == nil && r.s.Mode != Repair && r.findsToday(p, n, name) {
 			return
 		}
 	}
@@ -741,9 +697,17 @@ func libCName(name string) bool {
 	return loader.OfGLibc(name) || libCOfInterpreter(name) != UnknownLibC || files.MuslOnly(name)
 }
 
-// choose returns the candidate that the file is to load; with ownOnly, one of the tree.
-func (r *Resolver) choose(p *Plan, n *Need, name string, ownOnly bool) (Candidate, bool) {
-	for c := range r.candidates(p, name, ownOnly) {
+// reach says how far candidates are looked for.
+type reach int
+
+const (
+	everywhere reach = iota
+	inTree
+)
+
+// choose returns the candidate that the file is to load.
+func (r *Resolver) choose(p *Plan, n *Need, name string, far reach) (Candidate, bool) {
+	for c := range r.candidates(p, name, far) {
 		why := r.refuseFor(p, n, name, c)
 		if why == "" {
 			return c, true
@@ -753,8 +717,8 @@ func (r *Resolver) choose(p *Plan, n *Need, name string, ownOnly bool) (Candidat
 	return Candidate{}, false
 }
 
-// candidates are the files of a name, in the order in which a file wants them; with ownOnly, those of the tree.
-func (r *Resolver) candidates(p *Plan, name string, ownOnly bool) iter.Seq[Candidate] {
+// candidates are the files of a name, in the order in which a file wants them.
+func (r *Resolver) candidates(p *Plan, name string, far reach) iter.Seq[Candidate] {
 	return func(yield func(Candidate) bool) {
 		var seen []*Object
 		var later []Candidate
@@ -767,15 +731,15 @@ func (r *Resolver) candidates(p *Plan, name string, ownOnly bool) iter.Seq[Candi
 				}
 			}
 			next = r.prefer(p.Object, next)
-			if level == 0 && r.s.KeepEntries {
+			if level == 0 && r.s.Mode == Repair {
 				near := slices.DeleteFunc(slices.Clone(next), func(c Candidate) bool { return r.elsewhere(p.Object, c) })
 				later = slices.DeleteFunc(slices.Clone(next), func(c Candidate) bool { return !r.elsewhere(p.Object, c) })
 				next = near
 			}
-			if level == 1 && !ownOnly {
+			if level == 1 && far == everywhere {
 				next = append(r.fromOtherWheels(p.Object, name), next...)
 			}
-			last := !more || ownOnly
+			last := !more || far == inTree
 			if last {
 				next = append(next, later...)
 			}
@@ -798,7 +762,7 @@ func (r *Resolver) refuseFor(p *Plan, n *Need, name string, c Candidate) string 
 
 // elsewhere reports whether a candidate is in another package of the tree than the file.
 func (r *Resolver) elsewhere(o *Object, c Candidate) bool {
-	return r.s.KeepEntries && c.Own && packageOf(o.Real) != packageOf(c.Object.Real)
+	return r.s.Mode == Repair && c.Own && packageOf(o.Real) != packageOf(c.Object.Real)
 }
 
 // packageOf is the package to which a file that a package manager has installed belongs:

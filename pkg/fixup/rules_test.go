@@ -213,7 +213,7 @@ func TestRule3TagAndForceRPath(t *testing.T) {
 			t.Errorf("%s changes: %v, %v", file, p.Changes(), p.State())
 		}
 	}
-	s.set.ForceRPath = true
+	s.set.Tag = elf.DT_RPATH
 	r = s.resolve()
 	for file, want := range map[string]bool{"out/old": false, "out/right": true} {
 		if p := r.plan(file); p.Changes() != want || p.State().Tag != elf.DT_RPATH {
@@ -565,16 +565,16 @@ func TestRule8Absences(t *testing.T) {
 	}
 	// Without a library of another version beside it, a package means its own CUDA set; by hand there is none.
 	alone := &Absence{Name: "libcublas.so.12", Attributes: []string{"cudaPackages.libcublas"}}
-	if a, b := alone.Fix(true), alone.Fix(false); !strings.HasPrefix(a, "add cudaPackages.libcublas to buildInputs;") || !strings.Contains(b, "directory of cudaPackages_12.libcublas (nixpkgs);") {
+	if a, b := alone.Fix(Build), alone.Fix(Repair); !strings.HasPrefix(a, "add cudaPackages.libcublas to buildInputs;") || !strings.Contains(b, "directory of cudaPackages_12.libcublas (nixpkgs);") {
 		t.Errorf("%s\n%s", a, b)
 	}
 	// Where one is given that is too old, it is not asked for as if it were not there.
 	old := &Absence{Name: "libstdc++.so.6", first: "libstdc++.so.6", Attributes: []string{"stdenv.cc.cc.lib"}, Rejected: []Rejection{{Path: "/gcc/libstdc++.so.6", Why: "lacks GLIBCXX_3.4.31"}}}
-	if a, b := old.Fix(true), old.Fix(false); !strings.HasPrefix(a, "add a newer stdenv.cc.cc.lib to buildInputs;") || !strings.Contains(b, "directory of a newer stdenv.cc.cc.lib (nixpkgs);") {
+	if a, b := old.Fix(Build), old.Fix(Repair); !strings.HasPrefix(a, "add a newer stdenv.cc.cc.lib to buildInputs;") || !strings.Contains(b, "directory of a newer stdenv.cc.cc.lib (nixpkgs);") {
 		t.Errorf("%s\n%s", a, b)
 	}
 	old.Attributes = nil
-	if a, b := old.Fix(true), old.Fix(false); !strings.HasPrefix(a, "add the package that has a newer one to buildInputs,") || !strings.Contains(b, "DIR is the directory that has a newer one;") {
+	if a, b := old.Fix(Build), old.Fix(Repair); !strings.HasPrefix(a, "add the package that has a newer one to buildInputs,") || !strings.Contains(b, "DIR is the directory that has a newer one;") {
 		t.Errorf("%s\n%s", a, b)
 	}
 	for name, want := range map[string][2]string{
@@ -587,7 +587,7 @@ func TestRule8Absences(t *testing.T) {
 		"any(libx.so.1, libx.so.2)": {`add the package that has it to buildInputs, or its directory with addAutoPatchelfSearchPath; or --enforce-priority required if the file may do without it (its .note.dlopen says recommended); or autoPatchelfIgnoreMissingDeps = [ "libx.so.1" ] if it is not wanted`,
 			"--libs DIR, where DIR is the directory that has it; or --enforce-priority required if the file may do without it (its .note.dlopen says recommended); or --ignore-missing libx.so.1 if it is not wanted"},
 	} {
-		if diff := cmp.Diff(want, [2]string{by[name].Fix(true), by[name].Fix(false)}); diff != "" {
+		if diff := cmp.Diff(want, [2]string{by[name].Fix(Build), by[name].Fix(Repair)}); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
@@ -1052,9 +1052,9 @@ func TestPreserveOrigin(t *testing.T) {
 	s.put("out/lib/libown.so", lib("libown.so").Object)
 	s.libs("~/foo/lib")
 	s.put("out/bin/main", prog("libown.so", "libfoo.so").with(elf.DT_RUNPATH, "${ORIGIN}/../lib/:$ORIGIN/plugins:/opt/x").Object)
-	s.set.PreserveOrigin = true
+	s.set.Mode = BuildOrigins
 	s.resolve().list("out/bin/main", "${ORIGIN}/../lib:~/foo/lib:$ORIGIN/plugins")
-	s.set.PreserveOrigin = false
+	s.set.Mode = Build
 	s.resolve().list("out/bin/main", "~/out/lib:~/foo/lib")
 }
 
@@ -1067,7 +1067,7 @@ func TestKeepEntries(t *testing.T) {
 	s.put("out/main", prog("libfoo.so").with(elf.DT_RUNPATH, driver.Link+":~/plugins/:/gone::~/cuda/stubs:$LIB/x").Object)
 	s.put("out/alone.so", lib("alone.so").with(elf.DT_RUNPATH, "/gone").Object)
 	s.put("out/driver.so", lib("driver.so", "libfoo.so").with(elf.DT_RUNPATH, "~/plugins:"+driver.Link).Object)
-	s.set.KeepEntries = true
+	s.set.Mode = Repair
 	r := s.resolve()
 	r.list("out/main", driver.Link+":~/plugins/:$LIB/x:~/foo/lib")
 	if diff := cmp.Diff([]string{"/gone", s.path("~/cuda/stubs")}, r.plan("out/main").Lost); diff != "" {
@@ -1144,10 +1144,10 @@ func TestALibrarysOwnParts(t *testing.T) {
 	r.list("out/other/libcudnn.so.9", "~/foo/lib")
 	s.set.Relativize = true
 	s.resolve().list("out/lib/libcudnn.so.9", "$ORIGIN:~/foo/lib")
-	s.set.Relativize, s.set.PreserveOrigin = false, true
+	s.set.Relativize, s.set.Mode = false, BuildOrigins
 	s.resolve().list("out/lib/libcudnn.so.9", "$ORIGIN:~/foo/lib")
 	s.src.WithoutTree = true // nothing of the tree is to be found
-	s.set.PreserveOrigin = false
+	s.set.Mode = Build
 	s.resolve().list("out/lib/libcudnn.so.9", "~/foo/lib")
 }
 
@@ -1159,7 +1159,7 @@ func TestMinimal(t *testing.T) {
 	s.mkdir("unused/lib")
 	s.libs("~/foo/lib")
 	s.put("out/main", prog("libfoo.so").with(elf.DT_RUNPATH, "$ORIGIN/x:~/unused/lib:~/foo32/lib").Object)
-	s.set.KeepEntries, s.set.PreserveOrigin, s.set.Minimal = true, true, true
+	s.set.Mode, s.set.Minimal = Repair, true
 	s.set.RuntimeDependencies, s.set.AppendRunpaths = []string{"/late"}, []string{"/appended"}
 	r := s.resolve()
 	r.list("out/main", "/late:$ORIGIN/x:~/foo/lib:/appended")
@@ -1190,13 +1190,13 @@ func TestKeptEntriesKeepTheirSpelling(t *testing.T) {
 	s.libs("~/foo/lib")
 	s.put("out/main", prog("libown.so", "libfoo.so").with(elf.DT_RUNPATH, "$ORIGIN/:~/foo//lib/:~/./other").Object)
 	s.set.Interpreters = nil
-	s.set.KeepEntries, s.set.PreserveOrigin = true, true
+	s.set.Mode = Repair
 	r := s.resolve()
 	r.list("out/main", "$ORIGIN/:~/foo//lib/:~/./other")
 	if r.plan("out/main").Changes() {
 		t.Error("is changed for its spelling")
 	}
-	s.set.KeepEntries = false
+	s.set.Mode = BuildOrigins
 	s.resolve().list("out/main", "$ORIGIN:~/foo/lib")
 }
 
@@ -1210,7 +1210,7 @@ func TestMinimalKeepsWhatIsOpenedByName(t *testing.T) {
 	o := prog().with(elf.DT_RUNPATH, "~/exact:~/rust:~/unused").Object
 	o.Data = "\x00libexact.so.1\x00open librust.so.17 of them\x00"
 	s.put("out/main", o)
-	s.set.KeepEntries, s.set.PreserveOrigin, s.set.Minimal = true, true, true
+	s.set.Mode, s.set.Minimal = Repair, true
 	s.src.Literals = forNames(func(string) bool { return true })
 	s.resolve().list("out/main", "~/exact:~/rust")
 }
@@ -1241,7 +1241,7 @@ func TestTemporaryDirectories(t *testing.T) {
 // byHand sets what the command line sets without --paths.
 func (s *stage) byHand() {
 	s.set.Interpreters = nil
-	s.set.KeepEntries, s.set.PreserveOrigin, s.set.Relativize, s.set.Today = true, true, true, true
+	s.set.Mode, s.set.Relativize = Repair, true
 }
 
 // onStage is a program whose loader is the stage's.
@@ -1267,7 +1267,7 @@ func TestByHandWhatTheHostHasCountsAsFound(t *testing.T) {
 	}
 	s.libs("~/foo/lib") // what is found stays
 	s.resolve().list("out/main", "")
-	s.set.KeepEntries = false // what was asked for comes first
+	s.set.Mode = Replace // what was asked for comes first
 	s.resolve().list("out/main", "~/foo/lib")
 }
 
@@ -1310,14 +1310,14 @@ func TestByHandWhatProgramsOfTheTreeLoad(t *testing.T) {
 	s.resolve().list("again/plugins/plugin.so", "/driver")
 	s.src.Paths = paths
 	// Unless it is told to be a DT_RUNPATH: then those get the entry that inherited it.
-	s.set.ForceRunPath = true
+	s.set.Tag = elf.DT_RUNPATH
 	r = s.resolve()
 	r.list("out/lib/libouter.so", "/driver:$ORIGIN")
 	r.list("out/plugins/plugin.so", "/driver:$ORIGIN/../lib")
 	if p := r.plan("out/main"); p.State().Tag != elf.DT_RUNPATH {
 		t.Errorf("%v", p.State())
 	}
-	s.set.ForceRunPath = false
+	s.set.Tag = elf.DT_NULL
 	// What a program has in a DT_RPATH that opens nothing is nothing to plugins.
 	s.put("out/main", onStage("libouter.so").with(elf.DT_RPATH, "$ORIGIN/lib").Object)
 	s.set.Map = nil
@@ -1374,7 +1374,7 @@ func TestALibraryThatWouldInheritNoMore(t *testing.T) {
 	for name, ask := range map[string]func(*stage){
 		"an entry before it hides what they find": func(s *stage) { s.byHand(); s.set.RuntimeDependencies = []string{s.path("~/old/lib")} },
 		"it becomes a DT_RUNPATH": func(s *stage) {
-			s.set.Interpreters, s.set.Today, s.src.Store = nil, true, "/none"
+			s.set.Interpreters, s.src.Store = nil, "/none"
 			s.libs("~/other/lib")
 		},
 	} {
@@ -1433,10 +1433,10 @@ func TestByHandALibraryThatLacksLibraries(t *testing.T) {
 	told()
 	s.set.Ignore = nil
 	r := s.resolve()
-	if all := r.resolver.Absences(r.plans, nil); len(all) != 3 || all[1].Name != "libgone.so" || all[2].Fix(false) != s.path("autoPatchelf --libs ~/more ~/libs/libfoo.so; or --ignore-missing libbeside.so if it is not wanted") {
+	if all := r.resolver.Absences(r.plans, nil); len(all) != 3 || all[1].Name != "libgone.so" || all[2].Fix(Repair) != s.path("autoPatchelf --libs ~/more ~/libs/libfoo.so; or --ignore-missing libbeside.so if it is not wanted") {
 		t.Errorf("%+v", all)
 	}
-	s.set.KeepEntries = false // in a build that is another package's affair
+	s.set.Mode = Build // in a build that is another package's affair
 	if all := r.resolver.Absences(r.plans, nil); len(all) != 3 {
 		t.Errorf("%+v", all)
 	}
@@ -1498,7 +1498,7 @@ func TestByHandTheInterpretersOwnCLibrary(t *testing.T) {
 func TestProgramsWithoutALoader(t *testing.T) {
 	s := newStage(t)
 	byHand := s.set
-	byHand.Interpreters, byHand.Today, byHand.KeepEntries = nil, true, true
+	byHand.Interpreters, byHand.Mode = nil, Repair
 	for name, interp := range map[string]string{"gone": "/none/ld-linux-x86-64.so.2", "here": "~/glibc/lib/ld-linux-x86-64.so.2"} {
 		p := prog("libc.so.6")
 		p.Interp = interp

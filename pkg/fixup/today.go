@@ -26,23 +26,23 @@ type today struct {
 	heirs    func() []*Object // programs with a DT_RPATH
 }
 
-// newToday returns what the loader finds for the files of an index. With asRunPath every
-// DT_RPATH of theirs counts as a DT_RUNPATH, as it will be.
-func newToday(ix *Index, asRunPath bool) *today {
-	l := ix.loader
-	if asRunPath {
-		own := ix.real()
-		l = l.Edited(func(f *files.File) {
-			if f.Tag == elf.DT_RPATH && own[f.Path] {
-				f.Tag = elf.DT_RUNPATH
-			}
-		})
-	}
+// asRunPaths is the loader to which every DT_RPATH of the index's files is a DT_RUNPATH, as it will be.
+func (ix *Index) asRunPaths() *loader.Loader {
+	own := ix.real()
+	return ix.loader.Edited(func(f *files.File) {
+		if f.Tag == elf.DT_RPATH && own[f.Path] {
+			f.Tag = elf.DT_RUNPATH
+		}
+	})
+}
+
+// newToday returns what a loader finds for the files of an index: its own, or [Index.asRunPaths].
+func newToday(ix *Index, l *loader.Loader) *today {
 	t := &today{ix: ix, l: l}
 	t.programs = sync.OnceValue(t.loadPrograms)
 	t.heirs = sync.OnceValue(func() (out []*Object) {
 		for _, o := range ix.Files {
-			if o.program() && o.Tag == elf.DT_RPATH && !asRunPath && t.opens(o) {
+			if o.program() && o.Tag == elf.DT_RPATH && l == ix.loader && t.opens(o) {
 				out = append(out, o)
 			}
 		}

@@ -274,7 +274,12 @@ func (rs *Records) inner(at tree.Target) *Record {
 		}
 		rs.folders[path] = newFolder(dir)
 	}
-	r := rs.record(filepath.Join(path, strings.TrimSuffix(base, recordSuffix)), base == recordSuffix)
+	var r *Record
+	if tree := strings.TrimSuffix(base, recordSuffix); tree == "" {
+		r = rs.ofFiles(path)
+	} else {
+		r = rs.ofTree(filepath.Join(path, tree))
+	}
 	if !r.there {
 		return nil // it is nobody's
 	}

@@ -165,7 +165,6 @@ type autoPatchelf struct {
 	sources    fixup.Sources
 	settings   fixup.Settings
 	hints      *fixup.Hints
-	inBuild    bool // nixpkgs' command line
 	record     bool
 	structured bool
 	keepLinks  bool
@@ -173,12 +172,13 @@ type autoPatchelf struct {
 }
 
 func newAutoPatchelf(c *command.Line, s *walk.Session) (*autoPatchelf, error) {
-	a := &autoPatchelf{Session: s, hints: &fixup.Hints{}, inBuild: c.Bool("in-build"),
+	a := &autoPatchelf{Session: s, hints: &fixup.Hints{},
 		structured: c.Bool("structured-logs"), keepLinks: c.Bool("keep-links"), copied: c.Bool("copy")}
-	a.record = !a.inBuild && !c.Bool("no-record") && !s.DryRun
 	if a.structured && s.JSON {
 		return nil, command.Misuse("--structured-logs and --json both print to stdout: give one of them")
 	}
+	mode := modeOf(c)
+	a.record = mode.ByHand() && !c.Bool("no-record") && !s.DryRun
 	priority, _ := fixup.ParsePriority(c.String("enforce-priority"))
 	a.sources = fixup.Sources{
 		Libs:        c.StringSlice("libs"),
@@ -191,12 +191,11 @@ func newAutoPatchelf(c *command.Line, s *walk.Session) (*autoPatchelf, error) {
 		Refuse:      s.Refuse,
 	}
 	a.settings = fixup.Settings{
+		Mode:                mode,
 		RuntimeDependencies: c.StringSlice("runtime-dependencies"),
 		AppendRunpaths:      c.StringSlice("append-rpaths"),
 		KeepLibC:            c.Bool("keep-libc"),
-		PreserveOrigin:      c.Bool("preserve-origin") || !a.inBuild && !c.IsSet("preserve-origin"),
-		KeepEntries:         !a.inBuild && (c.Bool("preserve-origin") || !c.IsSet("preserve-origin")),
-		Relativize:          c.Bool("relativize-rpath") || !a.inBuild && !c.IsSet("relativize-rpath"),
+		Relativize:          c.Bool("relativize-rpath") || mode.ByHand() && !c.IsSet("relativize-rpath"),
 		Dlopen:              c.Bool("dlopen"),
 		Opened:              c.Bool("opened"),
 		Minimal:             c.Bool("minimal"),
@@ -205,9 +204,13 @@ func newAutoPatchelf(c *command.Line, s *walk.Session) (*autoPatchelf, error) {
 		Machines:            fixup.OwnMachines(),
 		KeepInterpreter:     c.Bool("no-set-interpreter"),
 		Ignore:              c.StringSlice("ignore-missing"),
-		ForceRPath:          c.Bool("force-rpath"),
-		ForceRunPath:        c.Bool("force-runpath"),
 		Temporary:           c.StringSlice("temporary"),
+	}
+	switch {
+	case c.Bool("force-rpath"):
+		a.settings.Tag = elf.DT_RPATH
+	case c.Bool("force-runpath"):
+		a.settings.Tag = elf.DT_RUNPATH
 	}
 	if err := a.extraArguments(c.StringSlice("extra-arg")); err != nil {
 		return nil, err
@@ -228,11 +231,24 @@ func newAutoPatchelf(c *command.Line, s *walk.Session) (*autoPatchelf, error) {
 	return a, nil
 }
 
+// modeOf reads where the run takes place, which nixpkgs' command line says, and what stays of run paths.
+func modeOf(c *command.Line) fixup.Mode {
+	switch preserve := c.Bool("preserve-origin"); {
+	case c.Bool("in-build") && preserve:
+		return fixup.BuildOrigins
+	case c.Bool("in-build"):
+		return fixup.Build
+	case preserve || !c.IsSet("preserve-origin"):
+		return fixup.Repair
+	}
+	return fixup.Replace
+}
+
 // paths leaves out what nixpkgs' program passes over in a build. By hand the walk refuses links.
 func (a *autoPatchelf) paths() {
 	for _, p := range a.Paths {
 		to, skipped := p, ""
-		if a.inBuild {
+		if !a.settings.Mode.ByHand() {
 			to, skipped = fixup.BuildPath(p)
 		}
 		if skipped != "" {
@@ -248,7 +264,7 @@ func (a *autoPatchelf) extraArguments(args []string) error {
 	for i := 0; i < len(args); i++ {
 		switch arg := args[i]; arg {
 		case "--force-rpath":
-			a.settings.ForceRPath = true
+			a.settings.Tag = elf.DT_RPATH
 		case "--no-clobber-old-sections", "--clobber-old-sections", "--debug", "--no-sort", "--allow-broken":
 			a.Log.Infof("patchelf's %s changes nothing here", arg)
 		case "--page-size":
@@ -272,11 +288,12 @@ func (a *autoPatchelf) tools(c *command.Line) error {
 	if err != nil {
 		return err
 	}
-	whenNeeds := c.String("when") == "needed"
-	if whenNeeds {
+	t := fixup.Tools{Normal: normal.New(settings), Maps: maps, WhenNeeds: c.String("when") == "needed",
+		WriteNotes: c.Bool("resolution-note")}
+	if t.WhenNeeds {
 		a.sources.NeedsDriver = normal.NeedsDriver
 	}
-	a.settings.Apply(normal.New(settings), maps, whenNeeds, c.Bool("resolution-note"))
+	a.settings.Apply(t)
 	if maps == 0 {
 		for _, flag := range []string{"driver-link", "compat", "position", "when"} {
 			if c.IsSet(flag) {
@@ -294,7 +311,7 @@ func (a *autoPatchelf) interpreters(given []string) error {
 		a.settings.Interpreters = append(a.settings.Interpreters, fixup.Interpreter{Path: p})
 	}
 	bintools := os.Getenv("NIX_BINTOOLS")
-	if len(given) > 0 || !a.inBuild {
+	if len(given) > 0 || a.settings.Mode.ByHand() {
 		return nil
 	}
 	if bintools == "" {
@@ -348,7 +365,6 @@ func (a *autoPatchelf) run() error {
 		return a.report(index, nil, nil, err)
 	}
 	a.tellOutside(index.LibrariesOutside())
-	a.settings.Today = !a.inBuild || len(a.settings.Interpreters) == 0
 	resolver, err := fixup.NewResolver(index, a.settings)
 	if err != nil {
 		return err
@@ -375,7 +391,7 @@ func (a *autoPatchelf) change(index *fixup.Index, plans []*fixup.Plan, records *
 	return index.Change(a.Context, plans, fixup.Changing{
 		Carrying:   fixup.Carrying{Jobs: a.Jobs, DryRun: a.DryRun},
 		Copy:       a.copied,
-		SpareLinks: !a.inBuild && !a.keepLinks,
+		SpareLinks: a.settings.Mode.ByHand() && !a.keepLinks,
 		Records:    records,
 		Progress:   func(n, all int) { done.Store(int64(n)); of.Store(int64(all)) },
 	})
@@ -422,7 +438,7 @@ func (a *autoPatchelf) tellOpened(plans []*fixup.Plan) {
 func (a *autoPatchelf) tellUnstarted(resolver *fixup.Resolver, plans []*fixup.Plan) {
 	first, n := map[string]*fixup.Plan{}, map[string]int{} // by interpreter
 	for _, p := range plans {
-		if in := p.State().Interpreter; p.NoLoader != "" && !a.inBuild {
+		if in := p.State().Interpreter; p.NoLoader != "" && a.settings.Mode.ByHand() {
 			if n[in]++; first[in] == nil {
 				first[in] = p
 			}
@@ -536,7 +552,7 @@ func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plan
 		}
 		for _, m := range resolver.Absences(plans, a.hints) {
 			report := missingReport{m.Name, m.NeededBy, walk.EntriesOf(m.Reasons()), walk.EntriesOf(m.Attributes),
-				m.Fix(a.inBuild)}
+				m.Fix(a.settings.Mode)}
 			missing = append(missing, report)
 			a.Log.Errorf("%s is missing, which %s", m.Name, someOf(m.NeededBy))
 			for _, reason := range report.Reasons {
