@@ -105,7 +105,13 @@ func TestToolkitsInOneProcess(t *testing.T) {
 	g := newFolder(t)
 	g.put("lib/libcudnn.so.9", lib("libcudnn.so.9", "\x00libcudnn_engines_precompiled.so.9\x00libcudart.so.12\x00").With(elf.DT_RUNPATH, "$ORIGIN"))
 	g.want(g.audit(loader.Options{Opened: true}, g.dir).of(g.dir+"/lib/libcudnn.so.9"), "error opened-library-absent", "note opened-library-absent")
+	g.put("lib/libcudnn_ops.so.9", lib("libcudnn_ops.so.9", ""))
+	by := needs("$ORIGIN/lib", "libcudnn_ops.so.9") // a program that opens the parts by itself may do without
+	by.Interp, by.Data = loader64, "\x00libcudnn_engines_precompiled.so.9\x00"
+	g.put("p", by)
+	g.want(g.audit(loader.Options{Opened: true}, g.dir).of(g.dir+"/p"), "warning opened-library-absent")
 	g.put("lib/libcudnn_engines_precompiled.so.9", lib("libcudnn_engines_precompiled.so.9", ""))
+	g.want(g.audit(loader.Options{Opened: true}, g.dir).of(g.dir + "/p"))
 	g.want(g.audit(loader.Options{Opened: true}, g.dir).of(g.dir+"/lib/libcudnn.so.9"), "note opened-library-absent")
 }
 

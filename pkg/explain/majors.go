@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/remedy"
 )
@@ -95,6 +96,7 @@ func (c *Case) toolkit() {
 	c.majors("CUDA", cudaMajor, remedy.Do(
 		"build all of it against one CUDA: packages of one cudaPackages, wheels of one -cuNN"))
 	c.majors("cuDNN", cudnnMajor, remedy.Do("build all of it against one cuDNN"))
+	c.compiler()
 	for _, p := range c.Failed {
 		name := path.Base(p.Name)
 		if p.To.Found() || !driver.Toolkit(name) || p.By.File == nil || c.byAnother(p) {
@@ -102,14 +104,44 @@ func (c *Case) toolkit() {
 		}
 		f := Conclusion{ID: OpenedAbsent, Object: p.To, By: p.By, Severity: Note,
 			Message: fmt.Sprintf("%s, which %s opens by name, is not found", p.Name, c.who(p.By))}
-		if part(name, path.Base(p.By.Name)) || part(name, p.By.File.Soname) {
+		whole := func(o *loader.Object) bool {
+			return o.Found() && (part(name, path.Base(o.Name)) || o.File != nil && part(name, o.File.Soname))
+		}
+		if whole(p.By) {
 			f.Severity = ""
 			f.Message += ": it is a part of the same package; what needs it fails, or takes another version from elsewhere"
+		} else if i := slices.IndexFunc(c.Objects, whole); i >= 0 {
+			f.Severity = Warning
+			f.Message += fmt.Sprintf(": it is a part of the package of %s; what needs it fails, or takes another version from "+
+				"elsewhere", c.Objects[i].Path)
 		}
 		f.Remedy = c.let(p.To)
 		c.report(f)
 	}
 }
+
+// compiler reports a compat package's libcuda.so.1 that does not find the PTX compiler beside it, which it opens by its
+// bare name.
+func (c *Case) compiler() {
+	const name = "libnvidia-ptxjitcompiler.so.1"
+	for _, o := range c.Objects[1:] {
+		if o.Name != driver.LibCUDA || !o.Found() || o.File == nil || o.Err != "" ||
+			!slices.ContainsFunc(o.File.Literals(), func(l files.Literal) bool { return l.Name == name && l.Path == "" }) {
+			continue
+		}
+		dir := path.Dir(c.Inside(o.File.Path))
+		if !c.IsCompat(c.Load, dir, dir) || !c.Holds(dir, name) || c.Alone(name, o, loader.DlopenString) != nil {
+			continue
+		}
+		c.report(Conclusion{ID: OpenedAbsent, Severity: Warning, By: o, Library: name,
+			Message: fmt.Sprintf("%s, which %s opens by name, is not found, though it lies beside it: code that is compiled at "+
+				"run time fails (%d)", name, o.Path, noCompiler),
+			Remedy: c.Edit(o, "runpath", "add", "$ORIGIN")})
+	}
+}
+
+// noCompiler is CUDA_ERROR_JIT_COMPILER_NOT_FOUND.
+const noCompiler = 221
 
 // byAnother reports whether what opens a library has it by another name, with a version or without: such names are
 // tried in turn.

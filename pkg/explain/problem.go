@@ -112,32 +112,59 @@ func (c *Case) missing() {
 	c.symbols()
 	c.toolkit()
 	for _, p := range c.Failed {
-		if p.Cause == loader.DlopenScript && !p.To.Found() && !driver.NeedsDriver(path.Base(p.Name)) {
-			f := c.notFound(p.To)
-			f.ID, f.Severity, f.Message = OpenFails, Note, fmt.Sprintf("%s, which %s opens, is not found", p.Name, p.Feature)
-			if p.Sure {
-				f.Severity = Error
-			}
-			c.report(f)
-			continue
-		}
-		if v := c.Verdict(p.To); p.To.Found() && (v == nil || v.Kind == "") && !c.lacksDriverAlone(p) {
-			f := Conclusion{ID: OpenFails, Object: p.To, By: p.By, Library: p.Name}
-			why := ""
-			if f.Remedy, why = c.letOpen(p.To); why == "" || !driver.Provides(path.Base(strings.SplitN(p.Why, ",", 2)[0])) {
-				why = p.Why
-			}
-			f.Message = fmt.Sprintf("opening %s would fail: %s", p.Name, why)
-			// for the linker: the string is no name of a library
-			if p.Cause == loader.DlopenString && p.To.File != nil && p.To.File.IsText() {
-				f.Severity = Note
-			}
-			if p.Sure { // the script, or the import, ends there
-				f.Severity = Error
-			}
-			c.report(f)
+		if f := c.openFails(p); f != nil {
+			c.report(*f)
 		}
 	}
+}
+
+// openFails is what there is to say of a call of dlopen that fails, beside what is said of the driver and the toolkit;
+// nil for nothing.
+func (c *Case) openFails(p *loader.Opening) *Conclusion {
+	f := &Conclusion{ID: OpenFails, Object: p.To, By: p.By, Library: p.Name}
+	v := c.Verdict(p.To)
+	switch {
+	case p.To.Found() && (v != nil && v.Kind != "" || c.lacksDriverAlone(p)),
+		!p.To.Found() && driver.NeedsDriver(path.Base(p.Name)):
+		return nil
+	case p.To.Found():
+		why := ""
+		if f.Remedy, why = c.letOpen(p.To); why == "" || !driver.Provides(path.Base(strings.SplitN(p.Why, ",", 2)[0])) {
+			why = p.Why
+		}
+		f.Message = fmt.Sprintf("opening %s would fail: %s", p.Name, why)
+		switch {
+		case p.Cause != loader.DlopenString:
+		case p.To.File != nil && p.To.File.IsText(): // for the linker: the string is no name of a library
+			f.Severity = Note
+		case p.By != c.Main && Misses(p.To): // as a JVM's launcher opens libjvm.so by a path that it makes, then libjava.so
+			f.Severity = Note
+			f.Message += "; where that is loaded before, it works"
+		}
+	case p.Cause == loader.DlopenScript:
+		*f = c.notFound(p.To)
+		f.ID, f.Severity, f.Message = OpenFails, Note, fmt.Sprintf("%s, which %s opens, is not found", p.Name, p.Feature)
+	case p.Cause != loader.DlopenString:
+		return nil
+	default:
+		if at := c.Loader.Absolute(p.Name); strings.Contains(p.Name, "/") {
+			_, why := c.In(path.Dir(at), path.Base(at))
+			f.Severity, f.Message = Note, fmt.Sprintf("opening %s would fail: %s", p.Name, why)
+			f.Remedy = remedy.Do("put one there that is built like the file")
+			return f
+		}
+		own, at, _ := c.Own(p.By, p.Name)
+		if own == nil {
+			return nil
+		}
+		f.Message = fmt.Sprintf("opening %s would fail: %s has it for %s, whose run path musl does not search for it",
+			p.Name, at, c.who(p.By))
+		f.Remedy = c.Edit(c.Main, "runpath", "add", path.Dir(at)).And(": musl searches that of the program")
+	}
+	if p.Sure { // the script, or the import, ends there
+		f.Severity = Error
+	}
+	return f
 }
 
 // lacksDriverAlone reports whether what a script opens would be opened but for libraries of the driver, of which more

@@ -267,6 +267,12 @@ func (f *File) Linkage() (*elfimage.Linkage, error) {
 	return f.linkage, f.linkErr
 }
 
+// Calls reports whether the file calls a function of another one by a name, as far as its symbols show.
+func (f *File) Calls(function string) bool {
+	l, err := f.Linkage()
+	return err == nil && slices.ContainsFunc(l.References, func(r elfimage.Reference) bool { return r.Name == function })
+}
+
 // Android reports whether the file is for Android, whose C library gives its symbols the version LIBC
 // (bionic/libc/libc.map.txt) and is called libc.so, as musl's may be.
 func (f *File) Android() bool {

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-
-	"cuda-runpath/pkg/files"
 )
 
 // Opening is a call of dlopen, and what came of it.
@@ -99,21 +97,24 @@ func (s *Load) settle(from int) {
 	}
 }
 
-// Search returns the file that a search for a name finds for an object, whatever answers to the name in the process,
-// and its path as the loader prints it; nil where it finds none that can be loaded.
-func (s *Load) Search(name string, by *Object) (f *files.File, path string) {
+// Alone returns what a call of dlopen in an object would find for a name in a process in which nothing answers to it,
+// without what that needs; nil where it finds none that can be loaded.
+func (s *Load) Alone(name string, by *Object, cause Cause) *Object {
 	var r outcome
-	if s.Interp.Kind != Musl {
+	switch {
+	case s.Interp.Kind != Musl:
 		s.search(name, by, &r)
-	} else if strings.Contains(name, "/") {
+	case strings.Contains(name, "/"):
 		s.take(&r, s.l.files.Open(s.l.abs(name)), Try{Path: name, Rule: ByPath})
-	} else {
-		s.muslSearchFor(name, by, &r)
+	default:
+		s.muslSearchFor(name, s.Main, &r)
 	}
-	if r.fatal != "" {
-		return nil, ""
+	if r.file == nil || r.fatal != "" {
+		return nil
 	}
-	return r.file, r.path
+	o := r.object(name, by, cause)
+	o.late = true
+	return o
 }
 
 // There reports whether a path leads to a file that can be opened.

@@ -3,6 +3,9 @@ package process
 import (
 	"debug/elf"
 	"fmt"
+	"os"
+	"os/exec"
+	"path"
 	"strings"
 	"testing"
 
@@ -164,6 +167,33 @@ func TestOpenAll(t *testing.T) {
 	}
 	if !state.Touches(func(file string) bool { return file == s.dir+"/x1/libx.so" }) || state.Touches(func(file string) bool { return file == s.dir+"/none" }) {
 		t.Error("it depends on a file that a call has taken back, and on no file that was never looked at")
+	}
+}
+
+// What a library opens by name is followed where it calls dlopen itself and a run path has a file of that name.
+func TestOpenAllOfALibrary(t *testing.T) {
+	s := newStage(t)
+	build := func(name, source string) {
+		at := s.dir + name
+		if err := os.MkdirAll(path.Dir(at), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command("gcc", "-shared", "-fPIC", "-nostdlib", "-O1", "-xc", "-", "-o", at, "-Wl,-rpath,/plug")
+		cmd.Stdin = strings.NewReader(source)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Skipf("%v: %s", err, out)
+		}
+	}
+	build("/l/libcalls.so", `void *dlopen(const char *, int); void *f(void) { return dlopen("libplug.so", 2), dlopen("libsys.so", 2); }`)
+	build("/l/libnames.so", `const char *f(void) { return "libother.so"; }`)
+	s.put("/plug/libplug.so", lib("libplug.so"))
+	s.put("/plug/libother.so", lib("libother.so"))
+	s.put("/lib/libsys.so", lib("libsys.so"))
+	s.put("/p", prog("libcalls.so", "libnames.so").With(elf.DT_RUNPATH, "/l"))
+	state := s.begin("/p", loader.Environment{})
+	state.OpenAll(state.Likely(false), func(string) bool { return false })
+	if got := state.in(); got != "/l/libcalls.so /l/libnames.so /plug/libplug.so" {
+		t.Error(got)
 	}
 }
 

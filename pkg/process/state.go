@@ -35,15 +35,31 @@ func (s *State) Touches(files func(file string) bool) bool {
 }
 
 // Likely returns a filter of the names among an object's constants that are worth following: the driver's and the
-// toolkit's, and of the file itself all that are whole strings. What a library such as libc.so.6 may open, and what the
-// driver opens among its own libraries, is followed only where all is set.
+// toolkit's, those that it is meant to open, and of the file itself all that are whole strings. What a library such as
+// libc.so.6 may open, and what the driver opens among its own libraries, is followed only where all is set.
 func (s *State) Likely(all bool) func(*loader.Object, files.Literal) bool {
 	return func(o *loader.Object, l files.Literal) bool {
 		if all || o == s.Main {
 			return l.Exact || l.Driver
 		}
-		return l.Driver && !driver.Provides(o.Name)
+		return !driver.Provides(o.Name) && (l.Driver || s.Meant(o, l))
 	}
+}
+
+// Meant reports whether a library opens a name among its constants, as far as files show that: it calls dlopen itself,
+// and a run path was made that has a file of that name for it.
+func (s *State) Meant(o *loader.Object, l files.Literal) bool {
+	if !l.Exact || l.Path != "" || !o.Found() || o.File == nil {
+		return false
+	}
+	f, _, _ := s.Own(o, l.Name)
+	if f == nil {
+		found := s.Alone(l.Name, o, loader.DlopenString)
+		if found == nil || !found.Rule.InRunPath() {
+			return false
+		}
+	}
+	return o.File.Calls("dlopen")
 }
 
 // OpenAll opens what the objects of the process may open: what their notes name, of alternatives the first that can be
@@ -81,7 +97,8 @@ func (s *State) OpenAll(want func(o *loader.Object, l files.Literal) bool, keep 
 				return
 			}
 			asked[name] = true
-			if p := s.Open(name, o, loader.DlopenString, ""); !p.To.Found() && !keep(l.Name) {
+			p := s.Open(name, o, loader.DlopenString, "")
+			if !p.To.Found() && !keep(l.Name) && !(name == l.Path && s.There(name)) && !s.Meant(o, l) {
 				s.Failed = s.Failed[:len(s.Failed)-1]
 			}
 		}
