@@ -28,6 +28,7 @@ import (
 	"cuda-runpath/pkg/cli/programs"
 	"cuda-runpath/pkg/cli/urfave"
 	"cuda-runpath/pkg/host/hosttest"
+	"cuda-runpath/pkg/host/run"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output in testdata")
@@ -35,6 +36,7 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 // The test binary is also every command: testscript puts copies of it under the
 // commands' names first in PATH, so that coverage counts what they do.
 func TestMain(m *testing.M) {
+	run.Enter() // where hostDriver run of an ordinary user started this binary once more, in a namespace
 	command.Version = "1.2.3"
 	commands := map[string]func(){"hostDriver": documented("hostDriver", hostdriver.Run)}
 	commands["measured"] = measured

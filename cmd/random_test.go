@@ -120,6 +120,10 @@ func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 func plant(t *testing.T, r *rand.Rand, bases map[string][]byte) {
 	t.Helper()
 	names := slices.Sorted(maps.Keys(bases))
+	var readable fs.FileMode // by this test, which root is in any case
+	if os.Getuid() != 0 {
+		readable = 0o400
+	}
 	places := []string{"tree/", "tree/deep/", "tree/deep/er/"}
 	for _, dir := range append(places, "outside", "links", "libs", "stubs") {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -152,7 +156,7 @@ func plant(t *testing.T, r *rand.Rand, bases map[string][]byte) {
 			errs = append(errs, os.Link("links/linked.so", path))
 			continue
 		case kind < 95 || os.Getuid() != 0:
-			errs = append(errs, os.WriteFile(path, whole, 0o755), os.Chmod(path, pick[fs.FileMode](r, 0o444, 0o555, 0o755|fs.ModeSetuid, 0o755|fs.ModeSetgid, 0o600, 0, 0o777)))
+			errs = append(errs, os.WriteFile(path, whole, 0o755), os.Chmod(path, readable|pick[fs.FileMode](r, 0o444, 0o555, 0o755|fs.ModeSetuid, 0o755|fs.ModeSetgid, 0o600, 0, 0o777)))
 		default:
 			errs = append(errs, os.WriteFile(path, whole, 0o755), os.Chown(path, pick(r, 0, 1, 65534), pick(r, 0, 1, 65534)), os.Chmod(path, pick[fs.FileMode](r, 0o644, 0o444, 0o666, 0o755|fs.ModeSetuid|fs.ModeSetgid)))
 			continue
