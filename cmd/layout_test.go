@@ -39,7 +39,7 @@ var layers = [][]string{
 	{"fixup"},
 	{"check", "host"},
 	{"audit"},
-	{"host/offer", "host/made", "host/doctor"},
+	{"host/offer", "host/made", "host/doctor", "host/compat"},
 	{"host/install", "host/private"},
 	{"host/run", "host/sandbox"},
 	{ /* not listed */ },
@@ -109,8 +109,8 @@ var linked = []struct{ tools, packages string }{
 		"edit normal loader ldcache files realpath elfedit elfimage tree regular driver runpath resolution store remedy"},
 	{"autoPatchelf", "cli/autopatchelf fixup nixpkgs plainfile"},
 	{"noRunpathAmbiguity", "cli/ambiguity cli/findings cli/loading cli/sweep cli/walk cli/flags cli/command cli/urfave " +
-		"check remedy/change explain starts forwardcompat process scripts/syntax scripts/wrapper references gpucode nixpkgs host host/ldconf host/opened " +
-		"loader ldcache files sysroot realpath elfimage tree plainfile regular driver runpath resolution store remedy"},
+		"check remedy/change explain forwardcompat process references gpucode nixpkgs host host/ldconf " +
+		"loader ldcache files sysroot realpath elfimage tree regular driver runpath resolution store remedy"},
 }
 
 // A tool links what it does, and nothing else.

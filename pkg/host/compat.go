@@ -1,21 +1,13 @@
 package host
 
 import (
-	"errors"
 	"fmt"
-	"os"
 	"path"
 	"sort"
 	"sync"
 
 	"cuda-runpath/pkg/driver"
-	"cuda-runpath/pkg/explain"
-	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/forwardcompat"
-	"cuda-runpath/pkg/loader"
-	"cuda-runpath/pkg/process"
-	"cuda-runpath/pkg/runpath"
-	"cuda-runpath/pkg/starts"
 	"cuda-runpath/pkg/sysroot"
 )
 
@@ -166,115 +158,4 @@ func (h *Host) WithCompat(d *Driver, dir string) (*Driver, error) {
 	cache, places := h.places(d.machine())
 	c.Needs = h.needs(&c, d.machine(), cache, places)
 	return &c, nil
-}
-
-// Wants is what a program asks of the driver.
-type Wants struct {
-	// Compat are the compat directories in its run path and in those of the libraries that it loads, in the
-	// order of the load; RPath says that one is in a DT_RPATH, which comes before LD_LIBRARY_PATH.
-	Compat []string
-	RPath  bool
-
-	load *process.State // nil where there is none
-	by   *loader.Loader
-}
-
-// Wanted returns what a program of this machine wants. Of what a script starts, it is what its
-// interpreter wants.
-func Wanted(program string) (w Wants) {
-	l, err := loader.New(loader.Options{Environment: loader.Environment{LibraryPath: os.Getenv("LD_LIBRARY_PATH")},
-		NoTries: true})
-	if err != nil {
-		return w
-	}
-	h := &Host{}
-	load, err := starts.Begin(l, program, true)
-	if err != nil || load.Role == loader.Static {
-		return w
-	}
-	w.load, w.by = load, l
-	seen := map[string]bool{}
-	for _, o := range load.Objects {
-		if o.File == nil || o.File.List == "" {
-			continue
-		}
-		for _, entry := range runpath.Parse(o.File.List) {
-			dir, ok := load.Expand(o, entry)
-			if dir = path.Clean(dir); !ok || seen[dir] || !h.IsCompat(dir) {
-				continue
-			}
-			seen[dir] = true
-			w.Compat = append(w.Compat, dir)
-			w.RPath = w.RPath || o.File.Tag.String() == "DT_RPATH"
-		}
-	}
-	return w
-}
-
-// Linked reports whether the program asks for libraries of the driver, and looks for all of them in its driver link
-// or in those directories.
-func (w Wants) Linked(link string) (linked bool) {
-	if w.load == nil {
-		return false
-	}
-	w.load.OpenAll(driverOnly, driver.Provides)
-	its := explain.New(w.by, explain.Options{Layout: explain.Layout{DriverLink: link}}).Case(w.load)
-	for _, o := range its.WithFailed() {
-		if v := its.Verdict(o); v != nil {
-			linked = v.Kind == explain.DriverAbsent || v.Origin == explain.FromCompat ||
-				runpath.Key(path.Dir(o.Path)) == runpath.Key(link) && v.Good
-			if !linked {
-				return false
-			}
-		}
-	}
-	return linked
-}
-
-// driverOnly follows, of what a program may open later, what concerns the driver.
-func driverOnly(_ *loader.Object, l files.Literal) bool { return l.Driver && l.Exact }
-
-// CompatChoice says which compat packages a program may use.
-type CompatChoice string
-
-// The choices. Any other is the directory of a package, which is used where it helps.
-const (
-	CompatAuto   CompatChoice = "auto"   // those in the program's run path that help
-	CompatAlways CompatChoice = "always" // the first in the program's run path, whatever the rule says
-	CompatNever  CompatChoice = "never"  // none
-)
-
-// Choose returns the driver that a program is to have, and what was found of each package.
-func (h *Host) Choose(d *Driver, dirs []string, choice CompatChoice) (*Driver, []Compat, error) {
-	chosen, all := d, []Compat{}
-	for _, dir := range dirs {
-		h.Saw(path.Join(dir, driver.LibCUDA))
-		c, err := h.Compat(d, dir)
-		if err != nil {
-			return nil, nil, err
-		}
-		all = append(all, c)
-		// One of which nothing is known stays first where the program names it first.
-		wanted := choice == CompatAlways || choice != CompatNever && (c.Verdict.Use() || c.Verdict == forwardcompat.Unknown)
-		if !wanted || chosen != d {
-			continue
-		}
-		with, err := h.WithCompat(d, dir)
-		if err != nil {
-			return nil, nil, err
-		}
-		chosen = with
-	}
-	return chosen, all, nil
-}
-
-// ParseCompatChoice reads the value of --compat.
-func ParseCompatChoice(s string) (CompatChoice, error) {
-	switch c := CompatChoice(s); {
-	case c == CompatAuto, c == CompatAlways, c == CompatNever:
-		return c, nil
-	case path.IsAbs(s):
-		return CompatChoice(path.Clean(s)), nil
-	}
-	return "", errors.New("a compat directory is needed: an absolute path, auto, always or never")
 }

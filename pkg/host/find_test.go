@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"cuda-runpath/pkg/forwardcompat"
 	"cuda-runpath/pkg/host/hosttest"
 	"cuda-runpath/pkg/loader/tinyelf"
 	"cuda-runpath/pkg/sysroot"
@@ -294,103 +293,6 @@ func TestLinkServes(t *testing.T) {
 		d, _ := h.Excluding(m, DefaultPrefix).Find(m)
 		if got := h.InPlace(m, DefaultPrefix); got != c.inPlace || d.Directory != c.found {
 			t.Errorf("%s: in place: %v, found in %q", name, got, d.Directory)
-		}
-	}
-}
-
-// A compat package's libraries stand in for the driver's of the same name where its CUDA is newer.
-func TestCompatPackages(t *testing.T) {
-	m, _ := MachineNamed("x86_64")
-	note := func(v string) string { return "Cuda compilation tools, release " + v + ", V" + v + ".1\x00" }
-	with := func(soname, cuda string) tinyelf.Object { o := lib(soname); o.Data = note(cuda); return o }
-	for name, c := range map[string]struct {
-		version, cuda string
-		choice        CompatChoice
-		device, model string // of the GPU: its PCI number, as the driver calls it
-		verdict       forwardcompat.Help
-		taken         bool
-	}{
-		"newer":                          {"560.35.03", "12.6", CompatAuto, "", "", forwardcompat.MayHelp, true},
-		"newer, never":                   {"560.35.03", "12.6", CompatNever, "", "", forwardcompat.MayHelp, false},
-		"older":                          {"525.60.13", "12.0", CompatAuto, "", "", forwardcompat.Harms, false},
-		"older, always":                  {"525.60.13", "12.0", CompatAlways, "", "", forwardcompat.Harms, true},
-		"newer, a GPU of a data centre":  {"560.35.03", "12.6", CompatAuto, "0x2330", "", forwardcompat.Helps, true},
-		"newer, a GPU for games":         {"560.35.03", "12.6", CompatAuto, "0x2684", "NVIDIA GeForce RTX 4090", forwardcompat.Cannot, false},
-		"newer, one of unknown name":     {"560.35.03", "12.6", CompatAuto, "0x2684", "", forwardcompat.MayHelp, true},
-		"newer, for games, always":       {"560.35.03", "12.6", CompatAlways, "0x2684", "NVIDIA GeForce RTX 4090", forwardcompat.Cannot, true},
-		"too new for the GPU":            {"590.44.01", "13.1", CompatAuto, "0x1db6", "Tesla V100-PCIE-32GB", forwardcompat.Cannot, false},
-		"the last branch for it, Tesla":  {"580.95.05", "13.0", CompatAuto, "0x1db6", "Tesla V100-PCIE-32GB", forwardcompat.Helps, true},
-		"older than the driver, any GPU": {"525.60.13", "12.0", CompatAuto, "0x2330", "", forwardcompat.Harms, false},
-	} {
-		const slot = "0000:01:00.0"
-		gpu := tree{}
-		if c.device != "" {
-			at := "sys/bus/pci/devices/" + slot + "/"
-			gpu = tree{at + "vendor": "0x10de\n", at + "class": "0x030200\n", at + "device": c.device + "\n"}
-		}
-		if c.model != "" {
-			gpu["proc/driver/nvidia/gpus/"+slot+"/information"] = "Model: \t\t " + c.model + "\nIRQ:   \t\t 35\n"
-		}
-		h := on(t, core("usr/lib64", version).With(tree{
-			"usr/lib64/libcuda.so." + version: with("libcuda.so.1", "12.2"),
-			"opt/compat/libcuda.so.1":         "-> libcuda.so." + c.version, "opt/compat/libcuda.so." + c.version: with("libcuda.so.1", c.cuda),
-		}).With(gpu))
-		d, err := h.Find(m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		chosen, all, err := h.Choose(d, []string{"/opt/compat"}, c.choice)
-		if err != nil || len(all) != 1 || all[0].Verdict != c.verdict || (chosen != d) != c.taken {
-			t.Errorf("%s: %+v, %v", name, all, err)
-			continue
-		}
-		for _, l := range chosen.Libraries {
-			if strings.HasPrefix(l.File, "/opt/compat/") != (c.taken && l.Name == "libcuda.so") {
-				t.Errorf("%s: %s is %s", name, l.Soname, l.File)
-			}
-		}
-	}
-	h := on(t, core("usr/lib64", version))
-	d, err := h.Find(m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := h.Choose(d, []string{"/nowhere"}, CompatAuto); err == nil || !strings.Contains(err.Error(), "no compat package in /nowhere") {
-		t.Error(err)
-	}
-	for in, want := range map[string]CompatChoice{"auto": CompatAuto, "always": CompatAlways, "never": CompatNever, "/a/../b": "/b", "a": "", "": ""} {
-		if got, err := ParseCompatChoice(in); got != want || (err == nil) != (want != "") {
-			t.Errorf("%q: %q, %v", in, got, err)
-		}
-	}
-}
-
-// On a Jetson the release of the BSP is part of the question.
-func TestCompatOnJetson(t *testing.T) {
-	m, _ := MachineNamed("x86_64")
-	with := func(cuda string) tinyelf.Object {
-		o := lib("libcuda.so.1")
-		o.Data = "Cuda compilation tools, release " + cuda + ", V" + cuda + ".1\x00"
-		return o
-	}
-	for release, c := range map[string]struct {
-		cuda string
-		want forwardcompat.Help
-		used bool
-	}{
-		"# R35 (release), REVISION: 4.1, GCID: 33958178, BOARD: t186ref, EABI: aarch64\n": {"13.0", forwardcompat.Cannot, false},
-		"# R35 (release), REVISION: 4.1\n":                                                {"12.2", forwardcompat.Helps, true},
-		"# R36 (release), REVISION: 4.0\n":                                                {"13.0", forwardcompat.MayOnL4T, true},
-		"x":                                                                               {"13.0", forwardcompat.MayOnL4T, true},
-	} {
-		h := on(t, tree{"usr/lib64/libcuda.so.1.1": with("11.4"), "usr/lib64/libcuda.so.1": "-> libcuda.so.1.1", "etc/nv_tegra_release": release, "opt/compat/libcuda.so.1": with(c.cuda)})
-		d, err := h.Find(m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		chosen, all, err := h.Choose(d, []string{"/opt/compat"}, CompatAuto)
-		if err != nil || all[0].Verdict != c.want || (chosen != d) != c.used {
-			t.Errorf("%s: %+v, %v", release, all, err)
 		}
 	}
 }

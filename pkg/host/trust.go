@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"cuda-runpath/pkg/host/opened"
 	"cuda-runpath/pkg/sysroot"
 )
 
@@ -237,56 +236,6 @@ var unmappedRoot = sync.OnceValue(func() uint32 {
 	}
 	return uint32(id)
 })
-
-// OwnDirectory returns the real path of a directory of the caller's, made with a
-// mode where it is missing, once nobody else can put another one in its place.
-func OwnDirectory(dir string, mode fs.FileMode) (string, error) {
-	var missing []string
-	at := dir
-	for at != "/" {
-		if _, err := os.Lstat(at); !errors.Is(err, fs.ErrNotExist) {
-			break
-		}
-		missing = append(missing, path.Base(at))
-		at = path.Dir(at)
-	}
-	machine := &Host{}
-	reliable := func(name string) (string, error) {
-		if err := machine.trusted(name); err != nil {
-			return "", fmt.Errorf("%s: %s", name, strings.ReplaceAll(err.Error(), "the file", name))
-		}
-		return sysroot.Root{}.Resolve(name)
-	}
-	real, err := reliable(at)
-	if err != nil {
-		return "", err
-	}
-	for i := len(missing) - 1; i >= 0; i-- {
-		real = path.Join(real, missing[i])
-		if err := opened.Make(real, mode); err != nil && !errors.Is(err, fs.ErrExist) {
-			return "", err
-		}
-	}
-	if len(missing) > 0 {
-		if real, err = reliable(real); err != nil {
-			return "", err
-		}
-	}
-	info, err := os.Lstat(real)
-	if err != nil {
-		return "", err
-	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	switch {
-	case !info.IsDir():
-		return "", fmt.Errorf("%s is not a directory", dir)
-	case !ok || int(st.Uid) != os.Geteuid():
-		return "", fmt.Errorf("%s belongs to another user, who could plant libraries in it", dir)
-	case info.Mode().Perm()&0o022 != 0:
-		return "", fmt.Errorf("others can write %s: chmod go-w it", dir)
-	}
-	return real, nil
-}
 
 // Reason strips an error of the path, which stands beside it.
 func Reason(err error) error {

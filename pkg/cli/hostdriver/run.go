@@ -8,6 +8,7 @@ import (
 
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/host"
+	"cuda-runpath/pkg/host/compat"
 	"cuda-runpath/pkg/host/private"
 	"cuda-runpath/pkg/host/run"
 )
@@ -40,7 +41,7 @@ The exit status is the program's; 127 where it is not found, 126 where it cannot
 			Values: []string{string(run.Auto), string(run.Namespace), string(run.LibraryPath)},
 			Usage:  "offer the libraries through `METHOD`: auto, namespace or library-path"},
 		{Kind: command.String, Name: "cache", Usage: "keep the libraries in `DIR`", DefaultText: "~/.cache/hostDriver"},
-		{Kind: command.String, Name: "compat", Default: string(host.CompatAuto),
+		{Kind: command.String, Name: "compat", Default: string(compat.Auto),
 			Usage: "`WHICH` compat packages to use: auto, always, never, or the one in this directory if it helps"},
 		prefixFlag, rootFlag, machineFlag, fromFlag, verboseFlag},
 	Action: func(l *command.Line) error {
@@ -48,7 +49,7 @@ The exit status is the program's; 127 where it is not found, 126 where it cannot
 			return command.Misuse("no program is given")
 		}
 		method := run.Method(l.String("method"))
-		choice, err := host.ParseCompatChoice(l.String("compat"))
+		choice, err := compat.ParseChoice(l.String("compat"))
 		if err != nil {
 			return command.Misusef("--compat %s: %v", l.String("compat"), err)
 		}
@@ -58,7 +59,7 @@ The exit status is the program's; 127 where it is not found, 126 where it cannot
 		}
 		r := &run.Run{Method: method, Prefix: c.prefix, Program: c.Args, Log: c.log}
 		link := c.machine.Link(c.prefix)
-		wants := host.Wanted(whole(r.Program[0]))
+		wants := compat.Wanted(whole(r.Program[0]))
 		dirs := wants.Compat
 		r.Search = method == run.Auto && !wants.Linked(link)
 		if path.IsAbs(string(choice)) {
@@ -96,7 +97,7 @@ func (c *call) log(format string, args ...any) {
 // prepare makes what the program is to see. Where there is no place to make it in, as in a container with a read-only
 // root, the driver's own directory serves if nothing else is in it: container runtimes mount the libraries into an
 // image's /usr/lib64, which is empty in images made by Nix.
-func (c *call) prepare(r *run.Run, dirs []string, choice host.CompatChoice) error {
+func (c *call) prepare(r *run.Run, dirs []string, choice compat.Choice) error {
 	err := c.inCache(r, dirs, choice)
 	if errors.Is(err, host.ErrNoDriver) {
 		d, _ := c.host.Excluding(c.machine, c.prefix).Find(c.machine)
@@ -121,7 +122,7 @@ func (c *call) prepare(r *run.Run, dirs []string, choice host.CompatChoice) erro
 	return nil
 }
 
-func (c *call) inCache(r *run.Run, dirs []string, choice host.CompatChoice) error {
+func (c *call) inCache(r *run.Run, dirs []string, choice compat.Choice) error {
 	cache, err := private.OpenCache(c.String("cache"))
 	if err != nil {
 		return err

@@ -11,15 +11,18 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/host"
+	"cuda-runpath/pkg/host/compat"
 	"cuda-runpath/pkg/host/offer"
 	"cuda-runpath/pkg/host/opened"
 	"cuda-runpath/pkg/regular"
@@ -157,7 +160,7 @@ func usableCache(dir string) (at string, writable bool, err error) {
 	if os.Geteuid() == 0 {
 		mode = 0o755
 	}
-	if at, err = host.OwnDirectory(dir, mode); err != nil {
+	if at, err = ownDirectory(dir, mode); err != nil {
 		return "", false, err
 	}
 	if opened.NoExec(at) {
@@ -166,11 +169,61 @@ func usableCache(dir string) (at string, writable bool, err error) {
 	return at, unix.Access(at, unix.W_OK) == nil, nil
 }
 
+// ownDirectory returns the real path of a directory of the caller's, made with a
+// mode where it is missing, once nobody else can put another one in its place.
+func ownDirectory(dir string, mode fs.FileMode) (string, error) {
+	var missing []string
+	at := dir
+	for at != "/" {
+		if _, err := os.Lstat(at); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		missing = append(missing, path.Base(at))
+		at = path.Dir(at)
+	}
+	machine := &host.Host{}
+	reliable := func(name string) (string, error) {
+		if err := machine.Trusted(name); err != nil {
+			return "", fmt.Errorf("%s: %w", name, err)
+		}
+		return sysroot.Root{}.Resolve(name)
+	}
+	real, err := reliable(at)
+	if err != nil {
+		return "", err
+	}
+	for i := len(missing) - 1; i >= 0; i-- {
+		real = path.Join(real, missing[i])
+		if err := opened.Make(real, mode); err != nil && !errors.Is(err, fs.ErrExist) {
+			return "", err
+		}
+	}
+	if len(missing) > 0 {
+		if real, err = reliable(real); err != nil {
+			return "", err
+		}
+	}
+	info, err := os.Lstat(real)
+	if err != nil {
+		return "", err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !info.IsDir():
+		return "", fmt.Errorf("%s is not a directory", dir)
+	case !ok || int(st.Uid) != os.Geteuid():
+		return "", fmt.Errorf("%s belongs to another user, who could plant libraries in it", dir)
+	case info.Mode().Perm()&0o022 != 0:
+		return "", fmt.Errorf("others can write %s: chmod go-w it", dir)
+	}
+	return real, nil
+}
+
 // Prepare returns the private directories for a host, that of m first, making them
 // where they are not there yet; dirs are the compat packages that the program may
 // use. Many processes may do so at once: one works, the others wait and take what
 // it made.
-func (c *Cache) Prepare(h *host.Host, m host.Machine, dirs []string, choice host.CompatChoice) (*Prepared, error) {
+func (c *Cache) Prepare(h *host.Host, m host.Machine, dirs []string, choice compat.Choice) (*Prepared, error) {
 	id := fnv.New64a()
 	io.WriteString(id, strings.Join([]string{h.Root.Path("/"), m.Name, strings.Join(h.From, "\x00"),
 		strings.Join(dirs, "\x00"), string(choice), c.Seen}, "\x00\x00"))
@@ -252,7 +305,7 @@ func (c *Cache) load(h *host.Host, dir, name string) *state {
 
 // make finds the driver and makes its directories.
 func (c *Cache) make(in *os.Root, h *host.Host, m host.Machine, dirs []string,
-	choice host.CompatChoice) (*state, error) {
+	choice compat.Choice) (*state, error) {
 	h.Inputs = nil
 	s := &state{Schema: cacheSchema, Prepared: Prepared{Compat: []host.Compat{}}}
 	all, err := h.FindAll(m)
@@ -261,7 +314,7 @@ func (c *Cache) make(in *os.Root, h *host.Host, m host.Machine, dirs []string,
 	}
 	for i, d := range all {
 		if i == 0 && len(dirs) > 0 {
-			if d, s.Compat, err = h.Choose(d, dirs, choice); err != nil {
+			if d, s.Compat, err = compat.Choose(h, d, dirs, choice); err != nil {
 				return nil, err
 			}
 		}

@@ -16,6 +16,7 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/host"
+	"cuda-runpath/pkg/host/compat"
 	"cuda-runpath/pkg/host/opened"
 	"cuda-runpath/pkg/loader/tinyelf"
 	"cuda-runpath/pkg/regular"
@@ -73,7 +74,7 @@ func TestAStartDoesNotWaitForEver(t *testing.T) {
 	if err := unix.Flock(int(held.Fd()), unix.LOCK_EX); err != nil {
 		t.Fatal(err)
 	}
-	ready, err := c.Prepare(h, m, nil, host.CompatAuto)
+	ready, err := c.Prepare(h, m, nil, compat.Auto)
 	if err != nil || len(ready.Offers) != 1 {
 		t.Fatalf("%+v, %v", ready, err)
 	}
@@ -91,7 +92,7 @@ func TestCacheUnderUmasks(t *testing.T) {
 	for _, umask := range []int{0o077, 0o777, 0} {
 		c, _ := cacheIn(t)
 		old := unix.Umask(umask)
-		ready, err := c.Prepare(h, m, nil, host.CompatAuto)
+		ready, err := c.Prepare(h, m, nil, compat.Auto)
 		if err == nil {
 			_, err = c.Stage()
 		}
@@ -169,7 +170,7 @@ func TestPreparedOnce(t *testing.T) {
 	lib64 := filepath.Join(h.Root.Dir, "usr/lib64")
 	prepare := func() string {
 		t.Helper()
-		ready, err := c.Prepare(h, m, nil, host.CompatAuto)
+		ready, err := c.Prepare(h, m, nil, compat.Auto)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,6 +17,7 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/host"
+	"cuda-runpath/pkg/host/compat"
 	"cuda-runpath/pkg/host/made"
 	"cuda-runpath/pkg/host/nixconf"
 	"cuda-runpath/pkg/host/offer"
@@ -150,7 +151,7 @@ func Paths(h *host.Host, m host.Machine, prefix string, openCache func() (*priva
 			return nil, err
 		}
 		cache.Seen = link
-		ready, err := cache.Prepare(h.Excluding(m, prefix), m, nil, host.CompatAuto)
+		ready, err := cache.Prepare(h.Excluding(m, prefix), m, nil, compat.Auto)
 		if err != nil {
 			return nil, err
 		}
