@@ -355,6 +355,38 @@ var growings = []growing{
 			}
 		}
 	}, "sh -c cd tree; autoPatchelf --dry-run --append-rpaths /x --ignore-missing x -- *.so", ""},
+	{"Python: scripts and modules, audit", 20, environment, "runpath audit tree", "libgone.so"},
+	{"Python: scripts and modules, explain", 20, environment, "runpath explain tree", "modules and libraries looked at"},
+	{"Python: scripts and modules, manifest", 20, environment, "runpath manifest tree", "abi3"},
+}
+
+// environment makes one of Python's, with n scripts that import n modules of 30 kB.
+func environment(t *testing.T, n int) {
+	t.Helper()
+	const site = "tree/lib/python3.12/site-packages/m"
+	for _, dir := range []string{"tree/bin", site} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	program := tinyelf.Object{Interp: "/lib64/ld-linux-x86-64.so.2"}.Needs("libgone.so").Bytes()
+	module := emptyLibrary.With(elf.DT_SONAME, "PyInit_c").Needs("libgone.so").Bytes()
+	for name, data := range map[string][]byte{"tree/bin/python3.12": program, site + "/c.abi3.so": module} {
+		if err := os.WriteFile(name, data, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines(t, site+"/__init__.py", n+1, func(i int) string {
+		return fmt.Sprintf("from m import %s\n", []string{"c", fmt.Sprint("a", i)}[min(i, 1)])
+	})
+	for i := range n {
+		file(fmt.Sprintf("%s/a%d.py", site, i+1), "", "x = f(1, 'a text')\n", "")(t, 1500)
+		file(fmt.Sprintf("tree/bin/s%d", i), "#!"+dir+"/tree/bin/python3.12\nimport m\n", "", "")(t, 0)
+	}
 }
 
 // emptyLibrary is one that tells nothing.

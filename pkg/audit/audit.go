@@ -48,12 +48,13 @@ func New(l *loader.Loader, o Options) *Auditor {
 // An Audit examines files that belong together: what one of them lacks on its own
 // may be there in the load of another. Examine may be called concurrently.
 type Audit struct {
-	a     *Auditor
-	known *knowledge
+	a       *Auditor
+	known   *knowledge
+	modules starts.Modules
 }
 
 // Begin starts an audit.
-func (a *Auditor) Begin() *Audit { return &Audit{a, newKnowledge()} }
+func (a *Auditor) Begin() *Audit { return &Audit{a: a, known: newKnowledge()} }
 
 // Pending is an examined file, before the others of the audit are known.
 type Pending struct {
@@ -79,7 +80,7 @@ func (u *Audit) TakeLink(path, first string) *Pending { return &Pending{path: pa
 // Wrapper takes note of what a file starts in its own place, if it is a wrapper, and returns what is wrong with that.
 // It may be called concurrently.
 func (u *Audit) Wrapper(file string) (found []explain.Conclusion) {
-	start := starts.Behind(u.a.Loader, file, false)
+	start := u.modules.Behind(u.a.Loader, file, false)
 	if len(start.Via) == 0 {
 		return nil
 	}

@@ -11,7 +11,6 @@ import (
 	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/process"
-	"cuda-runpath/pkg/starts"
 )
 
 // knowledge is what the audit has learnt from all its files together.
@@ -135,7 +134,7 @@ func (c *knowledge) excused(s *explain.Case, f *explain.Conclusion) bool {
 
 // finds reports whether an object finds a name in the process of a program that opens the file of a case.
 func (u *Audit) finds(program string, s *explain.Case, by *loader.Object, name string) bool {
-	state, err := starts.Begin(u.a.Loader, program, false)
+	state, err := u.modules.Begin(u.a.Loader, program, false)
 	if err != nil || state.Role == loader.Static {
 		return false
 	}

@@ -27,10 +27,28 @@ func variables(e *loader.Environment) map[string]*string {
 // mostWrappers bounds wrappers of wrappers.
 const mostWrappers = 10
 
-// Behind returns the start of a file in the loader's environment: of the program that a wrapper starts in its own
-// place, and of Python that is started with a script; with interpreters also of the one that any script's first line
-// names, which this machine's PATH may say.
+// Behind is [Modules.Behind] for one file alone.
 func Behind(l *loader.Loader, file string, interpreters bool) process.Start {
+	return new(Modules).Behind(l, file, interpreters)
+}
+
+// Behind returns the start of a file in the loader's environment: of the program that a wrapper starts in its own
+// place, and of Python that is started with a script, with what that imports; with interpreters also of the one that
+// any script's first line names, which this machine's PATH may say.
+func (k *Modules) Behind(l *loader.Loader, file string, interpreters bool) process.Start {
+	t := started(l, file, interpreters)
+	if t.Script == "" {
+		return t
+	}
+	if python := PythonOf(l, t); python != nil {
+		t.Opens = python.script(l, k, t.Script)
+		t.CTypes = python.ctypes(l, t.Opens)
+	}
+	return t
+}
+
+// started is Behind without what a script imports.
+func started(l *loader.Loader, file string, interpreters bool) process.Start {
 	t := process.Start{File: file, Environment: l.Environment(), Set: map[string]string{}, Sure: true}
 	vars := variables(&t.Environment)
 	find := func(name string) string {
@@ -82,17 +100,18 @@ func Behind(l *loader.Loader, file string, interpreters bool) process.Start {
 			t.Interpreter = w.Loader
 		}
 	}
-	if python := PythonOf(l, t); t.Script != "" && python != nil {
-		t.Opens = python.script(l, t.Script)
-		t.CTypes = python.ctypes(l, t.Opens)
-	}
 	return t
+}
+
+// Begin is [Modules.Begin] for one file alone.
+func Begin(l *loader.Loader, file string, interpreters bool) (*process.State, error) {
+	return new(Modules).Begin(l, file, interpreters)
 }
 
 // Begin begins the start of a file, as Behind returns it. Errors are [process.Start.Begin]'s, and say which program a
 // wrapper starts that cannot be read.
-func Begin(l *loader.Loader, file string, interpreters bool) (*process.State, error) {
-	start := Behind(l, file, interpreters)
+func (k *Modules) Begin(l *loader.Loader, file string, interpreters bool) (*process.State, error) {
+	start := k.Behind(l, file, interpreters)
 	state, err := start.Begin(l)
 	if len(start.Via) > 0 && errors.As(err, new(loader.Unreadable)) {
 		err = fmt.Errorf("it starts %s, which %w", start.File, err)

@@ -163,15 +163,15 @@ func (p *Python) Module(file string) (name string, ok bool) {
 
 // script returns what a script has the interpreter open: modules by importing them, and those that modules import
 // whenever they are imported themselves; libraries by ctypes and cffi.
-func (p *Python) script(l *loader.Loader, file string) []process.Wanted {
+func (p *Python) script(l *loader.Loader, k *Modules, file string) []process.Wanted {
 	text := source(l, l.Absolute(file))
 	at := l.Absolute(file)
 	if host, _, err := l.Files().Resolve(at); err == nil { // as Python does with the script's own name
 		at = l.Inside(host)
 	}
-	m := p.importer(l)
+	m := p.importer(l, k)
 	m.dirs = append(append([]string{path.Dir(at)}, m.dirs...), syntax.SiteDirectories(text)...)
-	m.follow(syntax.Opens(text), file, "", false, true)
+	m.follow(syntax.Opens(text), file, "", true)
 	return m.found
 }
 
@@ -191,15 +191,35 @@ func (p *Python) ctypes(l *loader.Loader, opens []process.Wanted) (files []strin
 	return files
 }
 
-// importer follows what is imported. What it has read of a module it keeps.
+// Modules keeps what Python's modules open whenever they are imported, by their files: many scripts of a tree import
+// the same thousands of modules. The zero value is ready; methods may be called concurrently, for loaders of one root.
+type Modules struct{ read sync.Map }
+
+// opens returns what a module opens; what stands in a block may be of another system, or taken back.
+func (k *Modules) opens(l *loader.Loader, file string) []syntax.Open {
+	read, kept := k.read.Load(file)
+	if !kept {
+		read, _ = k.read.LoadOrStore(file, sync.OnceValue(func() (sure []syntax.Open) {
+			for _, o := range syntax.Opens(source(l, file)) {
+				if o.Sure {
+					sure = append(sure, o.Clone())
+				}
+			}
+			return sure
+		}))
+	}
+	return read.(func() []syntax.Open)()
+}
+
+// importer follows what is imported.
 type importer struct {
-	l      *loader.Loader
-	python *Python
-	dirs   []string // in which modules are looked for, the first one first
-	seen   map[string]bool
-	found  []process.Wanted
-	texts  map[string][]syntax.Open // of modules, by their files
-	places map[string]located
+	l       *loader.Loader
+	python  *Python
+	modules *Modules
+	dirs    []string // in which modules are looked for, the first one first
+	seen    map[string]bool
+	found   []process.Wanted
+	places  map[string]located
 }
 
 // located is where a module is: its file, and the directories of what is in it where it is a package.
@@ -209,9 +229,9 @@ type located struct {
 }
 
 // importer returns one that looks in the directories that every program has.
-func (p *Python) importer(l *loader.Loader) *importer {
-	return &importer{l: l, python: p, dirs: slices.Concat(p.Std, p.Sites), seen: map[string]bool{},
-		texts: map[string][]syntax.Open{}, places: map[string]located{}}
+func (p *Python) importer(l *loader.Loader, k *Modules) *importer {
+	return &importer{l: l, python: p, modules: k, dirs: slices.Concat(p.Std, p.Sites), seen: map[string]bool{},
+		places: map[string]located{}}
 }
 
 // imports returns what a program has the interpreter open that imports a module, by its name.
@@ -251,13 +271,9 @@ func (m *importer) root(file string) (at, name string) {
 	return "", ""
 }
 
-// follow takes up what a text opens; those of a module that are in a block may be of another system, or taken back.
-// sure says that the text is run whenever the script is.
-func (m *importer) follow(text []syntax.Open, file, pkg string, sureOnly, sure bool) {
+// follow takes up what a text opens. sure says that the text is run whenever the script is.
+func (m *importer) follow(text []syntax.Open, file, pkg string, sure bool) {
 	for _, o := range text {
-		if sureOnly && !o.Sure {
-			continue
-		}
 		o.Sure = o.Sure && sure
 		if o.Library != "" {
 			m.found = append(m.found, process.Wanted{Name: o.Library, By: file, Sure: o.Sure, Global: o.Global})
@@ -312,12 +328,7 @@ func (m *importer) load(name, by string, sure bool) bool {
 		if below == nil {
 			pkg = done[:max(0, strings.LastIndexByte(done, '.'))]
 		}
-		text, read := m.texts[file]
-		if !read {
-			text = syntax.Opens(source(m.l, file))
-			m.texts[file] = text
-		}
-		m.follow(text, file, pkg, true, sure)
+		m.follow(m.modules.opens(m.l, file), file, pkg, sure)
 	}
 	return true
 }

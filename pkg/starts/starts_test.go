@@ -239,3 +239,31 @@ func TestPlace(t *testing.T) {
 		t.Errorf("%+v", lone.Start.Opens)
 	}
 }
+
+// Of many scripts' modules each is read once: a tree's scripts import the same thousands.
+func TestModulesAreReadOnce(t *testing.T) {
+	s := newStage(t)
+	const site = "/venv/lib/python3.12/site-packages"
+	s.put("/venv/bin/python3.12", prog())
+	for _, name := range []string{"a", "b"} {
+		s.put("/venv/bin/"+name, "#!/venv/bin/python3.12\nimport m\n")
+	}
+	s.put(site+"/m.py", "import c\nif x:\n    import d\n")
+	s.put(site+"/c.so", lib("PyInit_c"))
+	s.put(site+"/d.so", lib("PyInit_d"))
+	l, err := loader.New(loader.Options{Root: s.dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept Modules
+	if got := kept.Behind(l, "/venv/bin/a", false).Opens; len(got) != 1 || got[0].Name != site+"/c.so" {
+		t.Fatalf("%+v", got)
+	}
+	s.put(site+"/m.py", "import d\n")
+	if got := kept.Behind(l, "/venv/bin/b", false).Opens; len(got) != 1 || got[0].Name != site+"/c.so" {
+		t.Errorf("read again: %+v", got)
+	}
+	if got := Behind(l, "/venv/bin/b", false).Opens; len(got) != 1 || got[0].Name != site+"/d.so" {
+		t.Errorf("one file alone: %+v", got)
+	}
+}

@@ -19,26 +19,38 @@ type Open struct {
 	Sure bool
 }
 
+// Clone returns one that does not keep the script's text in memory.
+func (o Open) Clone() Open {
+	o.Module, o.Library = strings.Clone(o.Module), strings.Clone(o.Library)
+	o.Names = slices.Clone(o.Names)
+	for i, name := range o.Names {
+		o.Names[i] = strings.Clone(name)
+	}
+	return o
+}
+
 // Opens returns what a script of Python's opens, in its order, where the name stands in the call itself; what is
 // computed is not known.
 func Opens(text string) (all []Open) {
 	f := Parse(text, Python)
 	statement := 0
+	sure := func() bool { // by its place
+		at := f.Tokens[statement].Start
+		return (at == 0 || text[at-1] == '\n') && !f.Is(statement, "if", "elif", "else", "try", "except", "finally", "for",
+			"while", "with", "def", "class")
+	}
 	for i := range f.Tokens {
 		first := i == statement
 		if f.Tokens[i].Class == End {
 			statement = i + 1
 			continue
 		}
-		at := f.Tokens[statement].Start
-		sure := (at == 0 || text[at-1] == '\n') && !f.Is(statement, "if", "elif", "else", "try", "except", "finally", "for",
-			"while", "with", "def", "class")
 		switch {
 		case f.Is(i, "import") && (first || f.Is(i-1, ":")):
 			for j := i + 1; ; j++ {
 				name, next := f.dotted(j)
 				if name != "" {
-					all = append(all, Open{Module: name, Sure: sure})
+					all = append(all, Open{Module: name, Sure: sure()})
 				}
 				for j = next; j < len(f.Tokens) && f.Tokens[j].Class == Identifier; j++ { // as NAME
 				}
@@ -51,7 +63,7 @@ func Opens(text string) (all []Open) {
 			if module == "" || !f.Is(next, "import") {
 				break
 			}
-			o := Open{Module: module, Sure: sure}
+			o := Open{Module: module, Sure: sure()}
 			for j := next + 1; j < len(f.Tokens) && f.Tokens[j].Class != End; j++ {
 				if f.Tokens[j].Class == Identifier && !f.Is(j, "as") && !f.Is(j-1, "as") {
 					o.Names = append(o.Names, f.Tokens[j].Text)
@@ -62,7 +74,7 @@ func Opens(text string) (all []Open) {
 			name := f.Tokens[i+2]
 			if name.Class == Literal && !name.Formatted && name.Text != "" && f.Is(i+3, ")", ",", "]") &&
 				!f.HasFlag(i+1, NoLoad) {
-				all = append(all, Open{Library: name.Text, Global: f.HasFlag(i+1, "RTLD_GLOBAL"), Sure: sure})
+				all = append(all, Open{Library: name.Text, Global: f.HasFlag(i+1, "RTLD_GLOBAL"), Sure: sure()})
 			}
 		}
 	}
