@@ -26,6 +26,10 @@ file's machine: then the order of the entries alone decides which one is loaded.
 file asks for (DT_NEEDED, a .note.dlopen note, a string literal in read-only data), else a warning. A stub directory,
 an empty entry, and the driver link before a compat directory are errors too.
 
+So are a needed library that is named by a relative path, a resolution note that leads to a stub or past the driver
+link, a libc.so.6 of another build than the program's loader, and a symbol that nothing in the process defines, which is
+a warning where only a call of it fails.
+
 The report names the file, the library, each candidate with its position, which one wins, and the fix. A library that
 both a compat directory and the driver link provide is not ambiguous when they stand in that order. Warnings alone do
 not make it fail.`+walk.ExitStatus, "noRunpathAmbiguity app\nnoRunpathAmbiguity --ignore 'libnpp*' app")
