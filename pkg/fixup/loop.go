@@ -175,8 +175,8 @@ func (w *loop) take(x *refusal) bool {
 	return true
 }
 
-// retry takes back the refusals without which nothing is worse: all of them, else those of each half. It reports
-// whether there was one.
+// retry takes back the refusals without which nothing is worse, each alone; several at once where without them all is
+// as it is. It reports whether there was one.
 func (w *loop) retry() (changed bool) {
 	at := map[*Plan]int{}
 	for i, p := range w.plans {
@@ -201,7 +201,7 @@ func (w *loop) retry() (changed bool) {
 		}
 		propose()
 		w.ask(plans)
-		if now := w.state(); now.noWorse(best) {
+		if now := w.state(); len(some) == 1 && now.noWorse(best) || now.same(best) {
 			best, changed = now, true
 			return
 		}
@@ -230,20 +230,30 @@ func (w *loop) retry() (changed bool) {
 type state struct {
 	starts  map[*Plan]*start
 	errs    map[*Plan]bool // of starts: the plan has an error
-	clashes map[[3]string]bool
+	clashes int            // see clashing
 }
 
 func (w *loop) state() state {
-	s := state{make(map[*Plan]*start, len(w.all)), map[*Plan]bool{}, map[[3]string]bool{}}
+	s := state{make(map[*Plan]*start, len(w.all)), map[*Plan]bool{}, w.clashing()}
 	for _, at := range w.all {
 		if s.starts[at.plan] = at; at.plan.Err != nil {
 			s.errs[at.plan] = true
 		}
 	}
-	for _, f := range w.clashes() {
-		s.clashes[f.key()] = true
-	}
 	return s
+}
+
+// same reports whether each start fails of the same.
+func (s state) same(as state) bool {
+	if len(s.starts) != len(as.starts) || s.clashes != as.clashes || !maps.Equal(s.errs, as.errs) {
+		return false
+	}
+	for p, was := range as.starts {
+		if is := s.starts[p]; is != was && (is == nil || !maps.Equal(is.failures(), was.failures())) {
+			return false
+		}
+	}
+	return true
 }
 
 // fails reports whether a start fails; is, whether it is one.
@@ -256,7 +266,7 @@ func (s state) fails(p *Plan) (fails, is bool) {
 // another is no worse. A library is a start only as long as no program loads it, and counts only where it was one
 // before.
 func (s state) noWorse(than state) bool {
-	more := len(s.clashes) - len(than.clashes)
+	more := s.clashes - than.clashes
 	for p, was := range than.starts {
 		did, _ := than.fails(p)
 		does, is := s.fails(p)
@@ -264,7 +274,7 @@ func (s state) noWorse(than state) bool {
 			return false
 		}
 		if is {
-			more += s.starts[p].failures() - was.failures()
+			more += len(s.starts[p].failures()) - len(was.failures())
 			if s.errs[p] && !than.errs[p] {
 				more++
 			}
@@ -273,13 +283,13 @@ func (s state) noWorse(than state) bool {
 	return more <= 0 || s.fewer(than)
 }
 
-// failures counts what a start fails with.
-func (s *start) failures() int {
-	had := map[[3]string]bool{}
-	for i := range s.faults {
-		had[s.faults[i].key()] = true
+// failures are what a start fails with: names, and of the files that ask for them.
+func (s *start) failures() map[[2]string]bool {
+	had := map[[2]string]bool{}
+	for _, f := range s.faults {
+		had[[2]string{f.name, path.Base(f.by.path)}] = true
 	}
-	return len(had)
+	return had
 }
 
 // fewer reports whether a start does not fail any more that did.

@@ -253,3 +253,31 @@ func TestByHandAPluginGetsWhatClashesWithAnother(t *testing.T) {
 		t.Errorf("nothing is changed, and %q", got)
 	}
 }
+
+// A refusal is taken back alone. Two were taken back at once, of which the one makes up for the other: libu.so's first copy lacks one
+// library less than its second, and libz.so's first lacks one more.
+func TestARefusalIsTakenBackAlone(t *testing.T) {
+	s := newStage(t)
+	s.put("out/a/libu.so", lib("libu.so", "libgone1.so").Object)
+	s.put("out/d/libu.so", lib("libu.so", "libgone2.so", "libgone3.so").Object)
+	s.put("out/b/libz.so", lib("libz.so", "libgone4.so").Object)
+	s.put("out/c/libz.so", lib("libz.so").Object)
+	s.put("out/p", prog("libu.so", "libz.so").Object)
+	s.resolve().list("out/p", "~/out/a:~/out/c")
+}
+
+// A clash is as bad as the processes are many in which it is met. To one plugin went another library for what a second one needs, and
+// with it a clash with a third and a fourth, of which the second has one in any case.
+func TestAClashForSeveralOthers(t *testing.T) {
+	s := newStage(t)
+	s.put("out/p0/libk.so", lib("libk.so").defines("V_1").Object)
+	s.put("out/p0/plugin0.so", lib("plugin0.so", "libk.so").requires("libk.so", "V_1").Object)
+	s.put("out/p1/plugin3.so", lib("plugin3.so", "libk.so").requires("libk.so", "V_2").Object)
+	s.put("out/p2/libv.so", lib("libv.so").defines("V_1", "V_2").Object)
+	s.put("out/p2/plugin1.so", lib("plugin1.so", "libv.so").requires("libv.so", "V_2").Object)
+	s.put("out/p2/plugin2.so", lib("plugin2.so", "libv.so").requires("libv.so", "V_2").Object)
+	s.put("libs/libk.so", lib("libk.so", "libv.so").requires("libv.so", "V_1").defines("V_1", "V_2").with(elf.DT_RUNPATH, "$ORIGIN").Object)
+	s.put("libs/libv.so", lib("libv.so").defines("V_1").Object)
+	s.libs("~/libs")
+	s.resolve().list("out/p0/plugin0.so", "~/out/p0")
+}

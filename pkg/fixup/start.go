@@ -58,14 +58,6 @@ func (f *fault) text() string {
 	return fmt.Sprintf("%s lacks %s, which %s needs", f.takes.path, strings.Join(f.lacks, ", "), f.who.by.path)
 }
 
-// key tells the faults of one start, or all clashes, apart.
-func (f *fault) key() [3]string {
-	if f.clash() {
-		return [3]string{f.name, f.by.file.Path, f.who.by.file.Path}
-	}
-	return [3]string{f.name, path.Base(f.by.path)}
-}
-
 func (s *start) loadsOneOf(plans map[*Plan]bool) bool {
 	for p := range plans {
 		if s.loads[p] {
@@ -308,27 +300,29 @@ func (w *loop) faults() (out []*fault) {
 	return append(append(out, later...), w.clashes()...)
 }
 
-// clashes are the faults of starts that can be in one process. A process loads one file for a name, the first that
-// something asks for: so what one takes must do for all. Of the tree's files that what one takes does not do for the
-// first is enough, as the same helps against all of them.
-func (w *loop) clashes() (out []*fault) {
-	type user struct {
-		*start
-		ask
-	}
-	type library struct {
-		name  string
-		file  *files.File
-		users []user
-	}
-	at, named := map[[2]string]*library{}, map[string][]*library{}
+// user is a start that asks for a library.
+type user struct {
+	*start
+	ask
+}
+
+// taken is a library that is taken for a name.
+type taken struct {
+	file  *files.File
+	users []user
+}
+
+// rivals are the libraries that are taken for a name, where there are several. A process loads one of them, the first that
+// something asks for: so what one takes must do for all.
+func (w *loop) rivals(yield func(name string, libs []*taken) bool) {
+	at, named := map[[2]string]*taken{}, map[string][]*taken{}
 	var names []string
 	for _, s := range w.all {
 		for _, a := range s.asks {
 			key := [2]string{a.name, a.takes.file.Path}
 			l := at[key]
 			if l == nil {
-				if l = (&library{name: a.name, file: a.takes.file}); named[a.name] == nil {
+				if l = (&taken{file: a.takes.file}); named[a.name] == nil {
 					names = append(names, a.name)
 				}
 				at[key], named[a.name] = l, append(named[a.name], l)
@@ -337,10 +331,54 @@ func (w *loop) clashes() (out []*fault) {
 		}
 	}
 	for _, name := range names {
-		for _, l := range named[name] {
+		if len(named[name]) > 1 && !yield(name, named[name]) {
+			return
+		}
+	}
+}
+
+// clashing counts the starts of which one does not do for the other in one process, two by two, once for each file that
+// would fail.
+func (w *loop) clashing() (n int) {
+	for name, libs := range w.rivals {
+		for _, l := range libs {
+			starts := map[company]int{}
+			had := map[*start]bool{}
+			for _, u := range l.users {
+				if !had[u.start] {
+					had[u.start] = true
+					starts[u.start.company()]++
+				}
+			}
+			fails := map[*files.File]bool{}
+			for _, other := range libs {
+				for _, u := range other.users {
+					if _, known := fails[u.by.file]; !known {
+						fails[u.by.file] = len(l.file.Lacks(u.by.file, name)) > 0
+					}
+					if !fails[u.by.file] || other == l {
+						continue
+					}
+					for company, of := range starts {
+						if company.meets(u.start.company()) {
+							n += of
+						}
+					}
+				}
+			}
+		}
+	}
+	return n
+}
+
+// clashes are the faults of starts that can be in one process. Of the tree's files that what one takes does not do for
+// the first is enough, as the same helps against all of them.
+func (w *loop) clashes() (out []*fault) {
+	for name, libs := range w.rivals {
+		for _, l := range libs {
 			seen := map[string]bool{} // which of its users clash with one of the tree
 			pairs := map[[2]string]bool{}
-			for _, other := range named[name] {
+			for _, other := range libs {
 				if len(seen) == len(l.users) {
 					break
 				}
@@ -361,7 +399,7 @@ func (w *loop) clashes() (out []*fault) {
 						pairs[pair] = true
 						seen[pair[0]] = seen[pair[0]] || own
 						users := func(yield func(ask) bool) {
-							for _, l := range named[name] {
+							for _, l := range libs {
 								for _, c := range l.users {
 									if (c.start == a.start || meet(a.start, c.start)) && !yield(c.ask) {
 										return
@@ -378,9 +416,22 @@ func (w *loop) clashes() (out []*fault) {
 	return out
 }
 
-// meet reports whether two starts can be in one process: plugins with each other and with programs.
-func meet(a, b *start) bool {
-	o, p := a.plan.Object, b.plan.Object
-	return (!o.program() || !p.program()) && o.ABI.Refuses(p.ABI) == "" &&
-		(o.LibC == p.LibC || o.LibC == UnknownLibC || p.LibC == UnknownLibC)
+// company is with what other starts one can be in one process.
+type company struct {
+	program bool
+	abi     files.ABI
+	libC    LibC
 }
+
+func (s *start) company() company {
+	o := s.plan.Object
+	return company{o.program(), o.ABI, o.LibC}
+}
+
+// meets reports whether two starts can be in one process: plugins with each other and with programs.
+func (c company) meets(other company) bool {
+	return (!c.program || !other.program) && c.abi.Refuses(other.abi) == "" &&
+		(c.libC == other.libC || c.libC == UnknownLibC || other.libC == UnknownLibC)
+}
+
+func meet(a, b *start) bool { return a.company().meets(b.company()) }
