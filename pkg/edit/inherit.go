@@ -240,7 +240,7 @@ func (s *start) ask(l *loader.Loader, search bool) map[[2]string]string {
 			found[key] = u.To.File.Path
 			// One that lacks a version is found in vain.
 			if list := u.To.List; search && !u.Again && u.To.Rule == loader.ByRPath && list != nil && list != o &&
-				len(u.To.File.Lacks(o.File, u.Name)) == 0 {
+				u.To.File.Serves(o.File, u.Name) {
 				s.asks = append(s.asks, ask{Loss{u.Name, o.Path, u.Cause == loader.DlopenString}, u.To.File.Path, o.File.Path,
 					list.File.Path})
 			}

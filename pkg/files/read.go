@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"path"
 	"slices"
 	"strings"
@@ -120,16 +121,27 @@ func (f *File) Versioned() bool { return f.Versions.Defines != nil }
 
 // Lacks returns the versions that another file needs of a library of a name and that this one
 // does not define.
-func (f *File) Lacks(by *File, name string) (out []string) {
-	if !f.Versioned() {
-		return nil
+func (f *File) Lacks(by *File, name string) []string {
+	return slices.Collect(f.lacking(by, name))
+}
+
+// Serves reports whether it lacks none.
+func (f *File) Serves(by *File, name string) bool {
+	for range f.lacking(by, name) {
+		return false
 	}
-	for i := range by.Versions.Needs {
-		if v := &by.Versions.Needs[i]; v.Library == name && !v.Weak && !f.Versions.Define(v) {
-			out = append(out, v.Name)
+	return true
+}
+
+func (f *File) lacking(by *File, name string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range by.Versions.Needs {
+			if v := &by.Versions.Needs[i]; v.Library == name && !v.Weak && f.Versioned() && !f.Versions.Define(v) &&
+				!yield(v.Name) {
+				return
+			}
 		}
 	}
-	return out
 }
 
 // Defines reports whether the file defines a symbol version, by its name.

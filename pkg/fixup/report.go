@@ -232,7 +232,7 @@ func (r *Resolver) loaderWith(p *Plan, name string) string {
 	for _, level := range r.ix.levels[1:] {
 		for _, d := range level.names()[name] {
 			if lib := r.ix.open(d, name); lib != nil && d.has(base) && lib.usable() == "" && o.ABI.Refuses(lib.ABI) == "" &&
-				len(lib.Lacks(o.File, name)) == 0 {
+				lib.Serves(o.File, name) {
 				return d.path + "/" + base
 			}
 		}

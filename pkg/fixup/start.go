@@ -262,7 +262,7 @@ func (w *loop) apart(f *fault, users iter.Seq[ask]) iter.Seq[*refusal] {
 				}
 				x.does = func(lib *Object) bool {
 					for u := range users {
-						if len(lib.Lacks(u.by.file, a.name)) > 0 {
+						if !lib.Serves(u.by.file, a.name) {
 							return false
 						}
 					}
@@ -312,8 +312,8 @@ type taken struct {
 	users []user
 }
 
-// rivals are the libraries that are taken for a name, where there are several. A process loads one of them, the first that
-// something asks for: so what one takes must do for all.
+// rivals are the libraries that are taken for a name, where there are several. A process loads one of them, the first
+// that something asks for: so what one takes must do for all.
 func (w *loop) rivals(yield func(name string, libs []*taken) bool) {
 	at, named := map[[2]string]*taken{}, map[string][]*taken{}
 	var names []string
@@ -337,34 +337,46 @@ func (w *loop) rivals(yield func(name string, libs []*taken) bool) {
 	}
 }
 
+// clash is a library that does not do for one who takes another of its name: fails, if the library is there before.
+type clash struct {
+	name  string
+	takes *taken
+	fails user
+	libs  []*taken
+}
+
+// pairs are all that clash, if they can be in one process.
+func (w *loop) pairs(yield func(clash) bool) {
+	for name, libs := range w.rivals {
+		for _, l := range libs {
+			for _, other := range libs {
+				for _, u := range other.users {
+					if other != l && !l.file.Serves(u.by.file, name) && !yield(clash{name, l, u, libs}) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
 // clashing counts the starts of which one does not do for the other in one process, two by two, once for each file that
 // would fail.
 func (w *loop) clashing() (n int) {
-	for name, libs := range w.rivals {
-		for _, l := range libs {
+	of := map[*taken]map[company]int{}
+	for c := range w.pairs {
+		if of[c.takes] == nil {
 			starts := map[company]int{}
-			had := map[*start]bool{}
-			for _, u := range l.users {
-				if !had[u.start] {
-					had[u.start] = true
+			for i, u := range c.takes.users {
+				if i == 0 || u.start != c.takes.users[i-1].start {
 					starts[u.start.company()]++
 				}
 			}
-			fails := map[*files.File]bool{}
-			for _, other := range libs {
-				for _, u := range other.users {
-					if _, known := fails[u.by.file]; !known {
-						fails[u.by.file] = len(l.file.Lacks(u.by.file, name)) > 0
-					}
-					if !fails[u.by.file] || other == l {
-						continue
-					}
-					for company, of := range starts {
-						if company.meets(u.start.company()) {
-							n += of
-						}
-					}
-				}
+			of[c.takes] = starts
+		}
+		for company, starts := range of[c.takes] {
+			if company.before(c.fails.company()) {
+				n += starts
 			}
 		}
 	}
@@ -374,43 +386,30 @@ func (w *loop) clashing() (n int) {
 // clashes are the faults of starts that can be in one process. Of the tree's files that what one takes does not do for
 // the first is enough, as the same helps against all of them.
 func (w *loop) clashes() (out []*fault) {
-	for name, libs := range w.rivals {
-		for _, l := range libs {
-			seen := map[string]bool{} // which of its users clash with one of the tree
-			pairs := map[[2]string]bool{}
-			for _, other := range libs {
-				if len(seen) == len(l.users) {
-					break
-				}
-				if other == l {
-					continue
-				}
-				for _, b := range other.users {
-					lacks := l.file.Lacks(b.by.file, name)
-					if len(lacks) == 0 {
-						continue
-					}
-					own := w.of(b.by) != nil
-					for _, a := range l.users {
-						pair := [2]string{a.by.file.Path, b.by.file.Path}
-						if own && seen[pair[0]] || pairs[pair] || a.start == b.start || !meet(a.start, b.start) {
-							continue
+	type pair struct {
+		takes    *taken
+		by, fail *files.File
+	}
+	had := map[pair]bool{}
+	for c := range w.pairs {
+		b, own := c.fails, w.of(c.fails.by) != nil
+		for _, a := range c.takes.users {
+			this, any := pair{c.takes, a.by.file, b.by.file}, pair{takes: c.takes, by: a.by.file}
+			if own && had[any] || had[this] || a.start == b.start || !a.company().before(b.company()) {
+				continue
+			}
+			had[this], had[any] = true, had[any] || own
+			users := func(yield func(ask) bool) {
+				for _, l := range c.libs {
+					for _, u := range l.users {
+						if (u.start == a.start || a.company().before(u.company())) && !yield(u.ask) {
+							return
 						}
-						pairs[pair] = true
-						seen[pair[0]] = seen[pair[0]] || own
-						users := func(yield func(ask) bool) {
-							for _, l := range libs {
-								for _, c := range l.users {
-									if (c.start == a.start || meet(a.start, c.start)) && !yield(c.ask) {
-										return
-									}
-								}
-							}
-						}
-						out = append(out, &fault{start: a.start, ask: a.ask, lacks: lacks, who: b.ask, users: users})
 					}
 				}
 			}
+			lacks := c.takes.file.Lacks(b.by.file, c.name)
+			out = append(out, &fault{start: a.start, ask: a.ask, lacks: lacks, who: b.ask, users: users})
 		}
 	}
 	return out
@@ -428,10 +427,9 @@ func (s *start) company() company {
 	return company{o.program(), o.ABI, o.LibC}
 }
 
-// meets reports whether two starts can be in one process: plugins with each other and with programs.
-func (c company) meets(other company) bool {
-	return (!c.program || !other.program) && c.abi.Refuses(other.abi) == "" &&
+// before reports whether one start can be in a process already when another comes to it: a plugin comes to programs and
+// other plugins, a program to nothing.
+func (c company) before(other company) bool {
+	return !other.program && c.abi.Refuses(other.abi) == "" &&
 		(c.libC == other.libC || c.libC == UnknownLibC || other.libC == UnknownLibC)
 }
-
-func meet(a, b *start) bool { return a.company().meets(b.company()) }

@@ -140,7 +140,7 @@ func (t *today) inherits(o *Object, name string) (path string) {
 		}
 		for _, u := range load.Open(o.Real, load.Main, loader.DlopenAsked, "").To.Uses {
 			// Where something else is missing, the loader does not come to the versions.
-			if f := use([]loader.Use{u}, name); f.path != "" && len(u.To.File.Lacks(o.File, name)) == 0 {
+			if f := use([]loader.Use{u}, name); f.path != "" && u.To.File.Serves(o.File, name) {
 				return f.path
 			}
 		}
