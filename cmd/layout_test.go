@@ -224,6 +224,8 @@ var writers = map[string]string{
 	"pkg/host/private/private.go os.Chtimes":     "the user's own cache, which OpenCache lets nobody else write: only lets a directory live longer",
 	"pkg/host/private/private.go os.RemoveAll":   "the user's own cache, which OpenCache lets nobody else write",
 	"pkg/host/private/private.go os.Remove":      "the user's own cache, which OpenCache lets nobody else write",
+	"pkg/host/hosttest/dir.go os.Remove":         "what a test has made",
+	"pkg/host/hosttest/dir.go os.Symlink":        "what a test makes",
 	"pkg/host/hosttest/tree.go os.MkdirAll":      "what a test makes",
 	"pkg/host/hosttest/tree.go os.Symlink":       "what a test makes",
 	"pkg/host/hosttest/node.go unix.Chmod":       "what a test has made",

@@ -82,5 +82,14 @@ func Core(dir, version string) Tree {
 	return files
 }
 
+// Copied returns a driver whose libraries load each other, so that what is offered of it are copies.
+func Copied(dir, version string) Tree {
+	return Core(dir, version).With(Tree{
+		dir + "/libcuda.so." + version:             Lib("libcuda.so.1", "libnvidia-ptxjitcompiler.so.1"),
+		dir + "/libnvidia-allocator.so." + version: Lib("libnvidia-allocator.so.1", "libcuda.so.1"),
+		dir + "/libnvidia-allocator.so.1":          "-> libnvidia-allocator.so." + version,
+	})
+}
+
 // Loaded is what the kernel says of the module of a version.
 func Loaded(version string) Tree { return Tree{"sys/module/nvidia/version": version + "\n"} }

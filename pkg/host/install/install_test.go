@@ -12,6 +12,7 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/host"
+	"cuda-runpath/pkg/host/hosttest"
 	"cuda-runpath/pkg/host/made"
 	"cuda-runpath/pkg/host/offer"
 	"cuda-runpath/pkg/host/opened"
@@ -43,7 +44,7 @@ func TestJudgeWhileOthersInstall(t *testing.T) {
 			os.Rename(lib, links)
 		}
 	}()
-	in := openRoot(t, dir)
+	in := hosttest.Open(t, dir)
 	counts := map[string]int{}
 	for range 50000 {
 		i := &Link{Path: lib}
@@ -58,16 +59,6 @@ func TestJudgeWhileOthersInstall(t *testing.T) {
 	if counts["made"] == 0 || counts["replaced"] == 0 {
 		t.Errorf("the test tests nothing: %v", counts)
 	}
-}
-
-func openRoot(t *testing.T, dir string) *os.Root {
-	t.Helper()
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { root.Close() })
-	return root
 }
 
 func TestGenerationsAreDirectlyInThePrefix(t *testing.T) {
@@ -112,19 +103,19 @@ func TestWhatIsThereAlready(t *testing.T) {
 		if err := c.there(lib); err != nil {
 			t.Fatal(err)
 		}
-		before := all(t, filepath.Dir(lib))
+		before := hosttest.Modes(t, filepath.Dir(lib))
 		o := offer.Private(h, d)
 		for _, dryRun := range []bool{true, false} {
 			in, err := Make(h, d, o, Site{Prefix: "/usr/driver"}, dryRun)
 			if (err == nil) != (c.action != "") || err == nil && in.Action != c.action {
 				t.Errorf("%s: %+v, %v", name, in, err)
 			}
-			if dryRun && !maps.Equal(before, all(t, filepath.Dir(lib))) {
+			if dryRun && !maps.Equal(before, hosttest.Modes(t, filepath.Dir(lib))) {
 				t.Errorf("%s: a dry run changed something", name)
 			}
 		}
 		if c.action == "" {
-			if !maps.Equal(before, all(t, filepath.Dir(lib))) {
+			if !maps.Equal(before, hosttest.Modes(t, filepath.Dir(lib))) {
 				t.Errorf("%s: it was changed", name)
 			}
 			if _, err := Remove(h, Site{Prefix: "/usr/driver"}, false); err == nil || !strings.Contains(err.Error(), "was not made by hostDriver install; leaving it alone") {
@@ -201,27 +192,14 @@ func TestAnInstallationDoesNotWaitForEver(t *testing.T) {
 	}
 }
 
-// withDriver returns a host with a driver of two libraries, one of which loads the other.
+// withDriver returns a host with a driver, for which nothing was installed.
 func withDriver(t *testing.T) (*host.Host, host.Machine) {
 	t.Helper()
-	h := &host.Host{Root: sysroot.Root{Dir: t.TempDir()}}
-	dir := filepath.Join(h.Root.Dir, "usr/lib64")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for name, o := range map[string]tinyelf.Object{
-		"libcuda.so":                  tinyelf.Object{}.With(elf.DT_SONAME, driver.LibCUDA).Needs("libnvidia-ptxjitcompiler.so.1"),
-		"libnvidia-ptxjitcompiler.so": tinyelf.Object{}.With(elf.DT_SONAME, "libnvidia-ptxjitcompiler.so.1"),
-	} {
-		if err := errors.Join(os.WriteFile(filepath.Join(dir, name+".535.1.2"), o.Bytes(), 0o755), os.Symlink(name+".535.1.2", filepath.Join(dir, name+".1"))); err != nil {
-			t.Fatal(err)
-		}
-	}
 	m, err := host.MachineNamed("x86_64")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return h, m
+	return &host.Host{Root: sysroot.Root{Dir: hosttest.Copied("usr/lib64", "535.1.2").Make(t)}}, m
 }
 
 // Vendors' files are exchanged with the libraries, and what somebody else has beside them stays.
@@ -320,14 +298,14 @@ func TestTheLinkToTheCopies(t *testing.T) {
 		if err := c.there(at); err != nil {
 			t.Fatal(err)
 		}
-		before := all(t, h.Root.Dir)
+		before := hosttest.Modes(t, h.Root.Dir)
 		s := Site{"/run/driver", "/var/lib/hostDriver"}
 		for _, dryRun := range []bool{true, false} {
 			in, err := Make(h, d, offer.Copies(h, d), s, dryRun)
 			if (err == nil) != (c.action != "") || err == nil && in.Action != c.action {
 				t.Errorf("%s: %+v, %v", name, in, err)
 			}
-			if dryRun && !maps.Equal(before, all(t, h.Root.Dir)) {
+			if dryRun && !maps.Equal(before, hosttest.Modes(t, h.Root.Dir)) {
 				t.Errorf("%s: a dry run changed something", name)
 			}
 		}

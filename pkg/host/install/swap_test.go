@@ -2,7 +2,6 @@ package install
 
 import (
 	"debug/elf"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"cuda-runpath/pkg/host"
+	"cuda-runpath/pkg/host/hosttest"
 	"cuda-runpath/pkg/host/made"
 	"cuda-runpath/pkg/host/offer"
 	"cuda-runpath/pkg/loader/tinyelf"
@@ -48,24 +48,6 @@ func whileSwapping(t *testing.T, a, b string, lasts time.Duration, try func() (d
 	if <-ended; few() && !t.Failed() {
 		t.Errorf("the test tests nothing: done %d times, %d swaps", done, swaps.Load())
 	}
-}
-
-// all returns the names and modes of everything in a directory.
-func all(t *testing.T, dir string) map[string]fs.FileMode {
-	t.Helper()
-	found := map[string]fs.FileMode{}
-	err := filepath.WalkDir(dir, func(at string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		info, err := e.Info()
-		found[at] = info.Mode()
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found
 }
 
 func mkdirs(t *testing.T, dirs ...string) {
@@ -137,9 +119,9 @@ func TestNothingIsWrittenOutsideWhileADirectoryIsSwapped(t *testing.T) {
 				t.Fatal(err)
 			}
 			h := &host.Host{Root: root}
-			before := all(t, outside)
+			before := hosttest.Modes(t, outside)
 			whileSwapping(t, filepath.Join(tree, c.dir), link, time.Second, func() bool { return c.try(h) == nil }) // it may fail, or not
-			after := all(t, outside)
+			after := hosttest.Modes(t, outside)
 			for at, mode := range before {
 				if after[at] != mode {
 					t.Errorf("%s was %v and is %v", at, mode, after[at])

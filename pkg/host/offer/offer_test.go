@@ -11,6 +11,7 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/host"
+	"cuda-runpath/pkg/host/hosttest"
 	"cuda-runpath/pkg/loader/tinyelf"
 	"cuda-runpath/pkg/sysroot"
 )
@@ -28,25 +29,8 @@ func TestLinksOfVersionedNames(t *testing.T) {
 	}
 }
 
-func relink(at, target string) error {
-	if err := os.Remove(at); err != nil {
-		return err
-	}
-	return os.Symlink(target, at)
-}
-
-func openRoot(t *testing.T, dir string) *os.Root {
-	t.Helper()
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { root.Close() })
-	return root
-}
-
 func TestOffersAreCompared(t *testing.T) {
-	in := openRoot(t, t.TempDir())
+	in := hosttest.Open(t, t.TempDir())
 	dir := filepath.Join(in.Name(), "offer")
 	o := &Offer{Entries: []Entry{{Name: "libcuda.so", Target: "libcuda.so.1"}, {Name: "libcuda.so.1", Target: "/usr/lib/libcuda.so.1"}, {Name: "host/libX11.so.6", Target: "/x"}}}
 	if o.Same(in, "offer") {
@@ -63,7 +47,7 @@ func TestOffersAreCompared(t *testing.T) {
 		"a file more":   func() error { return os.WriteFile(filepath.Join(dir, "more"), nil, 0o644) },
 		"one less":      func() error { return os.Remove(filepath.Join(dir, "libcuda.so")) },
 		"one below":     func() error { return os.Remove(filepath.Join(dir, "host/libX11.so.6")) },
-		"another link":  func() error { return relink(filepath.Join(dir, "libcuda.so"), "elsewhere") },
+		"another link":  func() error { return hosttest.Relink(filepath.Join(dir, "libcuda.so"), "elsewhere") },
 		"a file for it": func() error { return os.WriteFile(filepath.Join(dir, "host/more"), nil, 0o644) },
 	} {
 		if err := spoil(); err != nil {
@@ -94,7 +78,7 @@ func TestDriverChangedWhileItIsCopied(t *testing.T) {
 	from := filepath.Join(root.Dir, driver.LibCUDA)
 	library := tinyelf.Object{}.Needs("libm.so.6").With(elf.DT_RUNPATH, "/usr/lib/driver").Bytes()
 	o := &Offer{Root: root, Entries: []Entry{{Name: driver.LibCUDA, Copy: from, RunPath: "$ORIGIN"}}}
-	in := openRoot(t, t.TempDir())
+	in := hosttest.Open(t, t.TempDir())
 	for i, upgraded := range []string{"", "upgraded"} {
 		if err := os.WriteFile(from, library, 0o755); err != nil {
 			t.Fatal(err)
@@ -171,7 +155,7 @@ func TestPrivate(t *testing.T) {
 	if notes := strings.Join(o.Notes, ";"); notes != "libmissing.so.1, which libEGL_nvidia.so.0 and libGLX_nvidia.so.0 need, is not on this host" {
 		t.Error(notes)
 	}
-	in := openRoot(t, t.TempDir())
+	in := hosttest.Open(t, t.TempDir())
 	key, err := o.Digest()
 	if err != nil {
 		t.Fatal(err)
@@ -184,7 +168,7 @@ func TestPrivate(t *testing.T) {
 	}
 	for what, spoil := range map[string]func(string) error{
 		"a copy cut off":        func(at string) error { return errors.Join(os.Chmod(at, 0o755), os.Truncate(at, 200)) },
-		"a copy that is a link": func(at string) error { return relink(at, "/etc/passwd") },
+		"a copy that is a link": func(at string) error { return hosttest.Relink(at, "/etc/passwd") },
 	} {
 		at := filepath.Join(in.Name(), key, "libcuda.so.1")
 		whole, _ := os.ReadFile(at)
@@ -198,7 +182,7 @@ func TestPrivate(t *testing.T) {
 }
 
 func TestOnlyDriverLinks(t *testing.T) {
-	in := openRoot(t, t.TempDir())
+	in := hosttest.Open(t, t.TempDir())
 	dir := filepath.Join(in.Name(), "lib")
 	if _, err := OnlyDriverLinks(in, "lib"); err == nil {
 		t.Error("there is none")

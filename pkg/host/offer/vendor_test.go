@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"cuda-runpath/pkg/host"
+	"cuda-runpath/pkg/host/hosttest"
 	"cuda-runpath/pkg/loader/tinyelf"
 	"cuda-runpath/pkg/sysroot"
 	"golang.org/x/sys/unix"
@@ -124,7 +125,7 @@ func TestVendorFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := openRoot(t, t.TempDir())
+	in := hosttest.Open(t, t.TempDir())
 	if err := o.Make(in, key, key); err != nil || !o.Same(in, key) {
 		t.Fatal(err)
 	}

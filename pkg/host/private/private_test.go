@@ -1,7 +1,6 @@
 package private
 
 import (
-	"debug/elf"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,34 +16,20 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/host/compat"
+	"cuda-runpath/pkg/host/hosttest"
 	"cuda-runpath/pkg/host/opened"
-	"cuda-runpath/pkg/loader/tinyelf"
 	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/sysroot"
 )
 
-// withDriver returns a host with a driver of two libraries, one of which loads the other.
+// withDriver returns a host with a driver, for which nothing was installed.
 func withDriver(t *testing.T) (*host.Host, host.Machine) {
 	t.Helper()
-	h := &host.Host{Root: sysroot.Root{Dir: t.TempDir()}}
-	dir := filepath.Join(h.Root.Dir, "usr/lib64")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for name, o := range map[string]tinyelf.Object{
-		"libcuda.so":                  tinyelf.Object{}.With(elf.DT_SONAME, driver.LibCUDA).Needs("libnvidia-ptxjitcompiler.so.1"),
-		"libnvidia-allocator.so":      tinyelf.Object{}.With(elf.DT_SONAME, "libnvidia-allocator.so.1").Needs(driver.LibCUDA),
-		"libnvidia-ptxjitcompiler.so": tinyelf.Object{}.With(elf.DT_SONAME, "libnvidia-ptxjitcompiler.so.1"),
-	} {
-		if err := errors.Join(os.WriteFile(filepath.Join(dir, name+".535.1.2"), o.Bytes(), 0o755), os.Symlink(name+".535.1.2", filepath.Join(dir, name+".1"))); err != nil {
-			t.Fatal(err)
-		}
-	}
 	m, err := host.MachineNamed("x86_64")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return h, m
+	return &host.Host{Root: sysroot.Root{Dir: hosttest.Copied("usr/lib64", "535.1.2").Make(t)}}, m
 }
 
 // cacheIn returns a cache in a fresh directory, and what it warned of.
@@ -100,7 +85,7 @@ func TestCacheUnderUmasks(t *testing.T) {
 		if err != nil {
 			t.Fatalf("umask %o: %v", umask, err)
 		}
-		for at, mode := range all(t, c.Dir) {
+		for at, mode := range hosttest.Modes(t, c.Dir) {
 			name, _ := filepath.Rel(c.Dir, at)
 			want := fs.FileMode(0o755)
 			switch {
@@ -121,7 +106,7 @@ func TestCacheUnderUmasks(t *testing.T) {
 				t.Errorf("umask %o: %s has mode %o, not %o", umask, name, mode.Perm(), want)
 			}
 		}
-		if names := all(t, ready.Offers[0].Path); len(names) < 5 {
+		if names := hosttest.Modes(t, ready.Offers[0].Path); len(names) < 5 {
 			t.Errorf("the test tests nothing: %v", names)
 		}
 	}
@@ -204,8 +189,8 @@ func TestPreparedOnce(t *testing.T) {
 			return errors.Join(writable(), os.WriteFile(copied, b, 0o755), os.Chtimes(copied, st.ModTime(), st.ModTime()))
 		}, 1, true},
 		"a copy is exchanged":  {func() error { return os.Rename(filepath.Join(first, "libnvidia-ptxjitcompiler.so.1"), copied) }, 1, true},
-		"a link leads away":    {func() error { return relink(filepath.Join(first, "libcuda.so"), "/etc/passwd") }, 1, true},
-		"one leads away below": {func() error { return relink(filepath.Join(first, "gbm/nvidia-drm_gbm.so"), "/etc/passwd") }, 1, true},
+		"a link leads away":    {func() error { return hosttest.Relink(filepath.Join(first, "libcuda.so"), "/etc/passwd") }, 1, true},
+		"one leads away below": {func() error { return hosttest.Relink(filepath.Join(first, "gbm/nvidia-drm_gbm.so"), "/etc/passwd") }, 1, true},
 		"a name is added":      {func() error { return os.WriteFile(filepath.Join(first, "libc.so.6"), nil, 0o755) }, 1, true},
 		"a file is gone":       {func() error { return os.Remove(copied) }, 1, true},
 		"its time":             {func() error { return os.Chtimes(copied, time.Now(), time.Now()) }, 1, true},
@@ -318,29 +303,4 @@ func TestUnusedDirectoriesAreRemoved(t *testing.T) {
 			t.Errorf("%s: gone: %v", old, gone)
 		}
 	}
-}
-
-func relink(at, target string) error {
-	if err := os.Remove(at); err != nil {
-		return err
-	}
-	return os.Symlink(target, at)
-}
-
-// all returns the modes of everything in a directory.
-func all(t *testing.T, dir string) map[string]fs.FileMode {
-	t.Helper()
-	found := map[string]fs.FileMode{}
-	err := filepath.WalkDir(dir, func(at string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		info, err := e.Info()
-		found[at] = info.Mode()
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found
 }
