@@ -23,9 +23,9 @@ import (
 // listed stands just below cli; a folder that is listed by itself is not where the one above it is. See
 // .github/ARCHITECTURE.md.
 var layers = [][]string{
-	{"elfimage", "runpath", "forwardcompat", "resolution", "store", "remedy", "regular", "nixpkgs",
+	{"elfimage", "inorder", "driver/stubcode", "runpath", "forwardcompat", "resolution", "store", "remedy", "regular", "nixpkgs",
 		"realpath", "scripts/syntax", "scripts/wrapper"},
-	{"tree", "plainfile", "remedy/change"},
+	{"tree", "plainfile", "remedy/change", "remedy/nixtext"},
 	{"sysroot"},
 	{"elfedit", "ldcache", "driver", "gpucode"},
 	{"files", "scripts", "references"},
@@ -109,7 +109,7 @@ var linked = []struct{ tools, packages string }{
 		"edit normal loader ldcache files realpath elfedit elfimage tree regular driver runpath resolution store remedy"},
 	{"autoPatchelf", "cli/autopatchelf fixup nixpkgs plainfile"},
 	{"noRunpathAmbiguity", "cli/ambiguity cli/findings cli/loading cli/sweep cli/walk cli/flags cli/command cli/urfave " +
-		"check remedy/change explain forwardcompat process references gpucode nixpkgs host host/ldconf " +
+		"check remedy/change driver/stubcode explain forwardcompat process references gpucode nixpkgs host host/ldconf " +
 		"loader ldcache files sysroot realpath elfimage tree regular driver runpath resolution store remedy"},
 }
 

@@ -9,6 +9,7 @@ import (
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/remedy/change"
+	"cuda-runpath/pkg/remedy/nixtext"
 	"cuda-runpath/pkg/scripts"
 	"cuda-runpath/pkg/scripts/syntax"
 	"cuda-runpath/pkg/store"
@@ -37,7 +38,7 @@ func (a *Auditor) Script(p, text string, lang syntax.Language) *check.Report {
 			f.Remedy = change.Edit(file, "runpath", "scripts", "--fix")
 		}
 		if s := place.Substitute(text, places); s != "" {
-			f.Remedy = f.And(", or in the Nix package: %s", remedy.Substitute(path.Base(p), s))
+			f.Remedy = f.And(", or in the Nix package: %s", nixtext.Substitute(path.Base(p), s))
 		}
 		if a.Nix || store.Contains(p) {
 			f.Severity = explain.Warning

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/driver/stubcode"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/forwardcompat"
 	"cuda-runpath/pkg/loader"
@@ -227,7 +228,7 @@ func (c *Case) answersAsStub(o *loader.Object) (stub bool) {
 			if at, ok := im.FileOffset(linkage.Address("cuInit"), 1); ok {
 				code := make([]byte, 32)
 				n, _ := im.ReadAt(code, int64(at))
-				stub = driver.AnswersAsStub(im.Machine, code[:n])
+				stub = stubcode.Answers(im.Machine, code[:n])
 			}
 		})
 	}

@@ -118,10 +118,33 @@ func Thin(from, to string, o Options) (*Sum, error) {
 	if err := w.configure(); err != nil {
 		return nil, err
 	}
-	if err := plainfile.Stream(to, 0o644, w.write); err != nil {
-		return nil, err
+	if err := w.save(filepath.Base(to)); err != nil {
+		return nil, fmt.Errorf("writing %s: %w", to, err)
 	}
 	return &w.sum, nil
+}
+
+// save makes the file called base, or replaces what has that name: as a whole, or not at all. What was there loses
+// owner and attributes.
+func (w *work) save(base string) error {
+	at := int(w.dir.Fd())
+	n, err := regular.NewNameless(at, base)
+	if err != nil {
+		return err
+	}
+	defer n.Close()
+	for _, step := range []func() error{
+		func() error { return w.write(n.File) },
+		func() error { return n.File.Chmod(plainfile.Masked(0o644)) },
+		n.File.Sync,
+		n.Name,
+		func() error { return n.Rename(base) },
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return regular.SyncDir(at)
 }
 
 // work is an image at work.

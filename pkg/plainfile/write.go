@@ -3,7 +3,6 @@ package plainfile
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -315,41 +314,6 @@ func OpenDir(name string) (*os.File, error) {
 		dir, err = os.OpenFile(name, unix.O_PATH|unix.O_DIRECTORY, 0)
 	}
 	return dir, err
-}
-
-// Stream makes the file called name, or replaces what has that name, with what fill writes and the mode perm, less the
-// umask: as a whole, or not at all. What was there loses owner and attributes; it is for what is made, and not edited.
-func Stream(name string, perm fs.FileMode, fill func(io.Writer) error) error {
-	dir, err := OpenDir(filepath.Dir(name))
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	base := filepath.Base(name)
-	if err := valid(base); err != nil {
-		return err
-	}
-	n, err := regular.NewNameless(int(dir.Fd()), base)
-	if err != nil {
-		return fmt.Errorf("making %s: %w", name, err)
-	}
-	defer n.Close()
-	if err = fill(n.File); err == nil {
-		err = n.File.Chmod(Masked(perm))
-	}
-	if err == nil {
-		err = unix.Fsync(n.FD())
-	}
-	if err == nil {
-		err = n.Name()
-	}
-	if err == nil {
-		err = n.Rename(base)
-	}
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", name, err)
-	}
-	return regular.SyncDir(int(dir.Fd()))
 }
 
 // Masked returns the mode that the umask leaves of one, for [Replace].

@@ -2,7 +2,6 @@ package remedy
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -19,7 +18,7 @@ func Quote(words ...string) string {
 			for i, w := range words {
 				plain[i] = literal(w)
 			}
-			return "eval " + printed(strings.Join(plain, " "))
+			return "eval " + Printed(strings.Join(plain, " "))
 		}
 		quoted[i] = Word(w)
 	}
@@ -63,7 +62,7 @@ func Say(format string, values ...any) Text {
 func Word(w string) string {
 	switch {
 	case !Seen(w):
-		return printed(w)
+		return Printed(w)
 	case w == "" || w[0] == '=' || strings.ContainsFunc(w, special): // zsh looks a command up for =NAME
 		return literal(w)
 	}
@@ -73,9 +72,9 @@ func Word(w string) string {
 // literal is a word between single quotes, whatever it holds.
 func literal(w string) string { return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'" }
 
-// printed is a word that printf(1) writes: what is not seen, what its format or a shell's history reads otherwise, and
+// Printed is a word that printf(1) writes: what is not seen, what its format or a shell's history reads otherwise, and
 // each quote, is three octal digits, which every printf knows; so is a hyphen in front, which some take for an option.
-func printed(w string) string { return `"$(printf '` + octal(w) + `')"` }
+func Printed(w string) string { return `"$(printf '` + octal(w) + `')"` }
 
 // octal returns a text as printf's format has it.
 func octal(s string) string {
@@ -107,35 +106,6 @@ func Operand(path string) string {
 	return path
 }
 
-// InNix returns a word as a shell reads it back from an indented string of Nix, where a package has its commands: there
-// are neither two quotes nor a dollar before a brace in it but for one expression, which Nix is to read. The word must
-// not end in a newline.
-func InNix(w, expression string) string {
-	if Word(w) == w && strings.Trim(w, "\n") == w {
-		return w
-	}
-	parts := []string{w}
-	if expression != "" {
-		parts = strings.Split(w, expression)
-	}
-	unsafe := func(special string) bool {
-		return slices.ContainsFunc(parts, func(part string) bool { return !Seen(part) || strings.ContainsAny(part, special) })
-	}
-	switch {
-	case !strings.Contains(w, "'") && w != "" && !slices.ContainsFunc(parts,
-		func(p string) bool { return !Seen(p) || strings.Contains(p, "${") }):
-		return "'" + w + "'"
-	case !unsafe("\\$`!") && !strings.Contains(w, "''"):
-		return `"` + strings.ReplaceAll(w, `"`, `\"`) + `"`
-	}
-	for i, part := range parts {
-		if parts[i] = ""; part != "" {
-			parts[i] = printed(part)
-		}
-	}
-	return strings.Join(parts, `"`+expression+`"`)
-}
-
 // NixPattern returns a file's name as a string of Nix that is a pattern for it: what is not seen is any character.
 func NixPattern(name string) Text {
 	var b strings.Builder
@@ -150,9 +120,4 @@ func NixPattern(name string) Text {
 		}
 	}
 	return Text(`"` + b.String() + `"`)
-}
-
-// Substitute returns the command of nixpkgs' setup that changes a text: arguments are those that [InNix] has made.
-func Substitute(path, arguments string) Text {
-	return Text("substituteInPlace " + InNix(Operand(path), "") + " " + arguments)
 }

@@ -1,8 +1,8 @@
 // Package remedy is what to do about something that is wrong: in words and, where one
 // command does it, that command, so that tests and programs can follow it.
 //
-// It is where a command becomes text. A value, such as a file's name, reaches that through [Quote], [Say] and [InNix]
-// alone, and a command that edits a file is one of package change's, which knows what nobody edits.
+// It is where a command becomes text. A value, such as a file's name, reaches that through [Quote], [Say] and
+// package nixtext alone, and a command that edits a file is one of package change's, which knows what nobody edits.
 package remedy
 
 import (

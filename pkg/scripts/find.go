@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"cuda-runpath/pkg/remedy"
+	"cuda-runpath/pkg/remedy/nixtext"
 	"cuda-runpath/pkg/scripts/syntax"
 )
 
@@ -743,6 +743,6 @@ func (p Place) Substitute(text string, places []Place) string {
 		}
 	}
 	old := text[from:to]
-	return "--replace-fail " + remedy.InNix(old, "") + " " + remedy.InNix(text[from:p.Start]+
+	return "--replace-fail " + nixtext.Word(old, "") + " " + nixtext.Word(text[from:p.Start]+
 		strings.ReplaceAll(p.Replace, mark, link)+text[p.End:to], inNix)
 }

@@ -27,6 +27,7 @@ import (
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/host"
+	"cuda-runpath/pkg/inorder"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/regular"
@@ -255,7 +256,7 @@ func (r *auditing) together(all []*examined) ([]*examined, error) {
 	r.found.summary.Skipped = int(r.visited.Load()) - len(all)
 	var seen []*audit.Pending
 	// What the walk has opened is read by now, and so is not opened again.
-	tree.InOrder(r.Jobs, len(all), func(i int) bool {
+	inorder.Do(r.Jobs, len(all), func(i int) bool {
 		if r.Context.Err() != nil {
 			return false
 		}

@@ -24,6 +24,7 @@ import (
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/explain/places"
 	"cuda-runpath/pkg/host"
+	"cuda-runpath/pkg/inorder"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/remedy"
@@ -194,7 +195,7 @@ func runExplain(s *walk.Session, o explainOptions) error {
 			a.text.WriteTo(out)
 		}
 	}
-	tree.InOrder(s.Jobs, len(s.Paths), func(i int) *answer {
+	inorder.Do(s.Jobs, len(s.Paths), func(i int) *answer {
 		at.Store(&s.Paths[i])
 		return o.explain(s, s.Paths[i])
 	}, tell)

@@ -20,6 +20,7 @@ import (
 	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/elfedit"
 	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/inorder"
 	"cuda-runpath/pkg/patchelf"
 	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/store"
@@ -71,7 +72,7 @@ func run(args []string, out io.Writer, stderr io.Writer) error {
 	written := map[inode]bool{}
 	var failed atomic.Bool
 	plans := make([]*planned, len(c.Files))
-	tree.InOrder(jobs, len(c.Files), func(i int) int {
+	inorder.Do(jobs, len(c.Files), func(i int) int {
 		if plans[i] = (&planned{}); !failed.Load() {
 			plans[i] = plan(c, c.Files[i])
 		}

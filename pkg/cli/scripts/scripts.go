@@ -10,7 +10,7 @@ import (
 	"cuda-runpath/pkg/cli/sweep"
 	"cuda-runpath/pkg/cli/walk"
 	"cuda-runpath/pkg/driver"
-	"cuda-runpath/pkg/remedy"
+	"cuda-runpath/pkg/remedy/nixtext"
 	"cuda-runpath/pkg/scripts"
 	"cuda-runpath/pkg/scripts/syntax"
 	"cuda-runpath/pkg/tree"
@@ -194,7 +194,7 @@ func runScripts(s *walk.Session, o scriptOptions) error {
 					what += ", which --fix does not change"
 				}
 				if o.substitute && p.Substitute != "" && !s.JSON {
-					fmt.Fprintln(s.Stdout, remedy.Substitute(r.Path, p.Substitute))
+					fmt.Fprintln(s.Stdout, nixtext.Substitute(r.Path, p.Substitute))
 					continue
 				}
 				say(p, what)

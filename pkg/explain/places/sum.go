@@ -12,10 +12,10 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/files"
+	"cuda-runpath/pkg/inorder"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/process"
 	"cuda-runpath/pkg/starts"
-	"cuda-runpath/pkg/tree"
 )
 
 // Sum is what can be said together of the starts that a place holds.
@@ -83,7 +83,7 @@ func each(y *explain.System, jobs int, p *starts.Place, visit func(*explain.Case
 		}
 		visit(c)
 	}
-	tree.InOrder(jobs, len(p.Starts), func(i int) *explain.Case { return look(p.Starts[i]) }, tell)
+	inorder.Do(jobs, len(p.Starts), func(i int) *explain.Case { return look(p.Starts[i]) }, tell)
 	for _, start := range p.Others {
 		if !held[y.Loader.Files().Open(y.Loader.Absolute(start.Name()))] {
 			tell(look(start))

@@ -1,8 +1,9 @@
-package tree
+// Package inorder does many things at once, and tells of them in order.
+package inorder
 
-// InOrder calls do for 0 to n-1, in up to jobs goroutines, and tell, from the caller's, with what
+// Do calls do for 0 to n-1, in up to jobs goroutines, and tell, from the caller's, with what
 // each call returns, in order. Few results wait for one before them, because files that are open may be among them.
-func InOrder[T any](jobs, n int, do func(i int) T, tell func(T)) {
+func Do[T any](jobs, n int, do func(i int) T, tell func(T)) {
 	if min(jobs, n) < 2 { // another thread would cost more than the file
 		for i := range n {
 			tell(do(i))

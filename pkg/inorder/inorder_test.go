@@ -1,4 +1,4 @@
-package tree
+package inorder
 
 import (
 	"math/rand"
@@ -12,7 +12,7 @@ func TestInOrder(t *testing.T) {
 		for _, jobs := range []int{1, 2, 5} {
 			var telling atomic.Int32
 			told := 0
-			InOrder(jobs, n, func(i int) int {
+			Do(jobs, n, func(i int) int {
 				for range rand.Intn(50) {
 					runtime.Gosched()
 				}
@@ -33,10 +33,10 @@ func TestInOrder(t *testing.T) {
 }
 
 // However long the first one takes, the results behind it do not pile up, and hold files open: some for each processor.
-func TestInOrderWaits(t *testing.T) {
+func TestFewResultsWait(t *testing.T) {
 	for jobs, wait := range map[int]int32{2: 8, 3: 12, 16: 64, 40: 64} {
 		var begun atomic.Int32
-		InOrder(jobs, 640, func(i int) bool {
+		Do(jobs, 640, func(i int) bool {
 			begun.Add(1)
 			if i > 0 {
 				return true

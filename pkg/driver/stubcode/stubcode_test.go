@@ -1,11 +1,11 @@
-package driver
+package stubcode
 
 import (
 	"debug/elf"
 	"testing"
 )
 
-func TestAnswersAsStub(t *testing.T) {
+func TestAnswers(t *testing.T) {
 	for _, c := range []struct {
 		machine elf.Machine
 		code    string
@@ -21,7 +21,7 @@ func TestAnswersAsStub(t *testing.T) {
 		{elf.EM_PPC64, "\xb8\x22\x00\x00\x00\xc3", false},
 		{elf.EM_X86_64, "", false},
 	} {
-		if got := AnswersAsStub(c.machine, []byte(c.code)); got != c.want {
+		if got := Answers(c.machine, []byte(c.code)); got != c.want {
 			t.Errorf("%v %x: %v", c.machine, c.code, got)
 		}
 	}

@@ -1,14 +1,15 @@
-package driver
+// Package stubcode tells the toolkit's stub of libcuda.so.1 from a driver, by its code.
+package stubcode
 
 import (
 	"bytes"
 	"debug/elf"
 )
 
-// AnswersAsStub reports whether the code of a function of libcuda.so.1, as it is called, does nothing but return
+// Answers reports whether the code of a function of libcuda.so.1, as it is called, does nothing but return
 // CUDA_ERROR_STUB_LIBRARY, 34: so every function of the toolkit's stub does, and none of a driver. code is its
 // beginning.
-func AnswersAsStub(m elf.Machine, code []byte) bool {
+func Answers(m elf.Machine, code []byte) bool {
 	switch m {
 	case elf.EM_X86_64, elf.EM_386:
 		// endbr, a frame
