@@ -72,6 +72,28 @@ type Verdict struct {
 	Help   forwardcompat.Help `json:"-"` // of a compat package
 	Answer int                `json:"-"`
 	Object *loader.Object     `json:"-"`
+	// Opener is the name of the file that may open the library, which Text says; "" where it is loaded, or asked for.
+	Opener string `json:"-"`
+}
+
+// opens says in a verdict's text that one of some files may open the library.
+func opens(by []string) string {
+	switch len(by) {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf(" (%s may open it with dlopen)", by[0])
+	}
+	return fmt.Sprintf(" (%s and %d more may open it with dlopen)", by[0], len(by)-1)
+}
+
+// Opened returns the text of a verdict, which says who may open the library, with others in its place: with none the
+// texts about one file are the same.
+func Opened(text, opener string, by ...string) string {
+	if opener == "" {
+		return text
+	}
+	return strings.Replace(text, opens([]string{opener}), opens(by), 1)
 }
 
 // Optional reports whether a library is opened by its name alone and is not here, and is none that CUDA, or NVML, is
@@ -138,7 +160,8 @@ func (c *Case) Verdict(o *loader.Object) *Verdict {
 	case o.Cause == loader.DlopenAsked:
 		may = fmt.Sprintf(" (if %s opened it with dlopen)", path.Base(s.Main.Path))
 	case !o.Cause.Certain() && o.NeededBy != nil:
-		may = fmt.Sprintf(" (%s may open it with dlopen)", path.Base(o.NeededBy.Path))
+		v.Opener = path.Base(o.NeededBy.Path)
+		may = opens([]string{v.Opener})
 	}
 	if !o.Found() {
 		v.Origin = FromNowhere

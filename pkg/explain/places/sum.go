@@ -41,11 +41,28 @@ type Shared struct {
 	Part bool `json:"part,omitempty"`
 }
 
-// SharedCopy is a verdict on a library of the driver, as several starts have it.
+// SharedCopy is a verdict on a library of the driver, as several starts, or openers, have it.
 type SharedCopy struct {
 	explain.Verdict
 	Of   []string `json:"of"`
 	Part bool     `json:"part,omitempty"`
+
+	openers []string
+}
+
+// takes reports whether a verdict is this one, and takes it up: the same, or that on the same file which another opens.
+func (d *SharedCopy) takes(v *explain.Verdict, name string, part bool) bool {
+	if d.Text != v.Text && !(v.Opener != "" && len(d.openers) > 0 && v.Object.Found() &&
+		explain.Opened(d.Text, d.Opener) == explain.Opened(v.Text, v.Opener)) {
+		return false
+	}
+	if v.Opener != "" && !slices.Contains(d.openers, v.Opener) {
+		d.openers = append(d.openers, v.Opener)
+	}
+	if d.Part = d.Part && part; !slices.Contains(d.Of, name) {
+		d.Of = append(d.Of, name)
+	}
+	return true
 }
 
 // ToolkitPart is a library of the CUDA toolkit that is loaded.
@@ -135,12 +152,14 @@ func Summarize(y *explain.System, jobs int, p *starts.Place, visit func(*explain
 				}
 				continue
 			}
-			i := slices.IndexFunc(s.Driver, func(w SharedCopy) bool { return w.Text == v.Text })
-			if i < 0 {
-				i = len(s.Driver)
-				s.Driver = append(s.Driver, SharedCopy{v, nil, true})
+			i := 0
+			for i < len(s.Driver) && !s.Driver[i].takes(&v, name, parts[v.Object]) {
+				i++
 			}
-			s.Driver[i].Of, s.Driver[i].Part = append(s.Driver[i].Of, name), s.Driver[i].Part && parts[v.Object]
+			if i == len(s.Driver) {
+				s.Driver = append(s.Driver, SharedCopy{Verdict: v, Part: true})
+				s.Driver[i].takes(&v, name, parts[v.Object])
+			}
 		}
 		for _, o := range c.WithFailed() {
 			if o.File == nil || !o.Found() || seen[o.File] {
@@ -158,6 +177,11 @@ func Summarize(y *explain.System, jobs int, p *starts.Place, visit func(*explain
 			}
 		}
 	})
+	for i := range s.Driver {
+		if d := &s.Driver[i]; len(d.openers) > 1 {
+			d.Text = explain.Opened(d.Text, d.Opener, d.openers...)
+		}
+	}
 	slices.SortStableFunc(s.Findings, func(a, b Shared) int { return b.Severity.Rank() - a.Severity.Rank() })
 	slices.Sort(s.Optional)
 	slices.SortFunc(s.Toolkit, func(a, b ToolkitPart) int {

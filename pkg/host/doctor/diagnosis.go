@@ -34,6 +34,8 @@ type Fact struct {
 	// Kind is explain's of what is wrong with the program, and Library the one that it is about.
 	Kind    string `json:"-"`
 	Library string `json:"-"`
+
+	openers []string // of the library, as the text says; none where it is loaded
 }
 
 // Diagnosis is what a doctor finds.
@@ -50,8 +52,10 @@ type Diagnosis struct {
 
 	// parts are what none of several programs and packages brings for sure, where the program is one of these; else nil.
 	parts      map[*loader.Object]bool
-	driverless bool   // no driver was found
-	clash      string // what is to be done before the host's driver can be loaded into the program; "" for nothing
+	driverless bool // no driver was found
+	// examined are the files with GPU code, of which compiled have kernels that the driver compiles
+	examined, compiled []string
+	clash              string // what is to be done before the host's driver can be loaded into the program; "" for nothing
 }
 
 // offer returns a fix that offers the host's driver: where there is none, that comes first.

@@ -46,10 +46,8 @@ func (h *Doctor) checkGPUs(d *Diagnosis, drv *host.Driver) host.GPUs {
 
 // checkGPUCode says what each GPU takes of the code of a program and its libraries.
 func (h *Doctor) checkGPUCode(d *Diagnosis, load *loader.Load, gpus host.GPUs, cuda string) {
-	const subject = "GPU code"
 	version, _ := gpucode.ParseVersion(h.cudaOf(load, cuda))
 	targets, all := gpus.Targets()
-	var with, compiled []string
 	for _, o := range load.Objects {
 		if !o.Found() || o.File == nil || driver.Provides(path.Base(o.Path)) {
 			continue
@@ -58,7 +56,7 @@ func (h *Doctor) checkGPUCode(d *Diagnosis, load *loader.Load, gpus host.GPUs, c
 		if code == nil || len(code.Containers) == 0 {
 			continue
 		}
-		with = append(with, path.Base(o.Path))
+		d.examined = append(d.examined, path.Base(o.Path))
 		failing, problems := 0, explain.Code(code, targets, version)
 		for _, p := range problems {
 			if p.ID == explain.GPUCodeMissing {
@@ -68,27 +66,34 @@ func (h *Doctor) checkGPUCode(d *Diagnosis, load *loader.Load, gpus host.GPUs, c
 		for _, p := range problems {
 			verdict := Warning // another GPU does, or the library is only opened where it is wanted
 			switch {
-			case p.ID == explain.GPUCodeJIT && !slices.Contains(compiled, path.Base(o.Path)):
-				compiled = append(compiled, path.Base(o.Path))
+			case p.ID == explain.GPUCodeJIT && !slices.Contains(d.compiled, path.Base(o.Path)):
+				d.compiled = append(d.compiled, path.Base(o.Path))
 			case p.ID == explain.GPUCodeMissing:
 				if all && failing == len(targets) && o.Certain() {
 					verdict = Bad
 				}
-				d.addRemedy(subject, verdict, o.Path, p.Remedy, "%s %s", path.Base(o.Path), p.Message).Error = p.Answer
+				d.addRemedy(gpuCode, verdict, o.Path, p.Remedy, "%s %s", path.Base(o.Path), p.Message).Error = p.Answer
 			}
 		}
 	}
+}
+
+const gpuCode = "GPU code"
+
+// sayExamined says what GPU code was looked at.
+func (d *Diagnosis) sayExamined(gpus host.GPUs) {
+	targets, _ := gpus.Targets()
 	switch {
-	case len(with) > 0 && len(targets) == 0:
-		d.add(subject, Note, load.Main.Path, "name the GPU: --for 9.0",
-			"which GPU it is to run on is not known, so the code in %s is not examined", few(with))
-	case len(with) > 0:
-		d.add(subject, Good, "headers of GPU code", "", "examined in %s", few(with))
+	case len(d.examined) > 0 && len(targets) == 0:
+		d.add(gpuCode, Note, d.Program, "name the GPU: --for 9.0",
+			"which GPU it is to run on is not known, so the code in %s is not examined", few(d.examined))
+	case len(d.examined) > 0:
+		d.add(gpuCode, Good, "headers of GPU code", "", "examined in %s", few(d.examined))
 	}
-	if len(compiled) > 0 {
-		d.add(subject, Note, "headers of GPU code", "",
+	if len(d.compiled) > 0 {
+		d.add(gpuCode, Note, "headers of GPU code", "",
 			"the driver compiles kernels of %s from PTX when they are first used: there is no machine code of them for the GPU",
-			few(compiled))
+			few(d.compiled))
 	}
 }
 

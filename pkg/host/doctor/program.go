@@ -298,7 +298,9 @@ func (h *Doctor) checkLibrary(d *Diagnosis, its *explain.Case, v *explain.Verdic
 	}
 	bad = d.unless(bad, o)
 	f := d.addRemedy(subject, bad, from, fix, "%s", text)
-	f.Kind, f.Library = v.Kind, path.Base(o.Name)
+	if f.Kind, f.Library = v.Kind, path.Base(o.Name); v.Opener != "" && o.Found() {
+		f.openers = []string{v.Opener}
+	}
 	if bad == Bad && (o.Found() || !o.Certain()) { // else the program does not start
 		f.Error = v.Answer
 	}
