@@ -56,7 +56,7 @@ GPU there is.`,
 		if program != "" && !c.IsSet("machine") {
 			m = h.MachineOfProgram(program, m)
 		}
-		d := (&doctor.Doctor{Host: h.Excluding(m, c.prefix), Machine: m, Prefix: c.prefix, AsRoot: os.Geteuid() == 0,
+		d := (&doctor.Doctor{Host: h, Machine: m, Prefix: c.prefix, AsRoot: os.Geteuid() == 0,
 			Itself: thisProgram(), For: gpus}).Diagnose(program)
 		if c.Bool("json") {
 			fields := map[string]any{"machine": d.Machine, "works": d.Works, "facts": d.Facts}

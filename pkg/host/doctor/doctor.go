@@ -22,8 +22,7 @@ import (
 
 // Doctor examines a host. It is for one diagnosis.
 type Doctor struct {
-	// Host finds the driver: not by the driver link, which is a fact of its own (see [host.Host.Excluding]). Its Programs
-	// are nil, or what [Programs] returns.
+	// Host finds the driver. Its Programs are nil, or what [Programs] returns.
 	*host.Host
 	Machine host.Machine // whose programs are to work
 	// Prefix is the directory that stands for /run/opengl-driver.
@@ -52,6 +51,7 @@ func Programs(root sysroot.Root) (*loader.Loader, error) {
 func (h *Doctor) Diagnose(program string) *Diagnosis {
 	m := h.Machine
 	d := &Diagnosis{Machine: m.Name, Program: program, Works: true, Facts: []Fact{}}
+	h.Host = h.Excluding(m, h.Prefix) // what the driver link has is a fact of its own
 	var unread error
 	if h.Programs == nil { // before anything is looked at, which is so read once
 		h.Programs, unread = Programs(h.Root)

@@ -159,7 +159,7 @@ func TestDiagnosis(t *testing.T) {
 			}
 		}
 		m, _ := host.MachineNamed("x86_64")
-		d := (&Doctor{Host: h.Excluding(m, host.DefaultPrefix), Machine: m, Prefix: host.DefaultPrefix}).Diagnose(c.program)
+		d := (&Doctor{Host: h, Machine: m, Prefix: host.DefaultPrefix}).Diagnose(c.program)
 		var said strings.Builder
 		for _, f := range d.Facts {
 			fmt.Fprintf(&said, "%s %s: %s [%s] -> %s (%d)\n", f.Verdict, f.Subject, f.Text, f.Source, f.Fix, f.Error)
@@ -256,7 +256,7 @@ func TestInterfacesOfAProgram(t *testing.T) {
 	} {
 		h := on(t, c.files.With(interp))
 		m, _ := host.MachineNamed("x86_64")
-		d := (&Doctor{Host: h.Excluding(m, host.DefaultPrefix), Machine: m, Prefix: host.DefaultPrefix}).Diagnose("/app")
+		d := (&Doctor{Host: h, Machine: m, Prefix: host.DefaultPrefix}).Diagnose("/app")
 		var said strings.Builder
 		for _, f := range d.Facts {
 			fmt.Fprintf(&said, "%s %s: %s [%s] -> %s\n", f.Verdict, f.Subject, f.Text, f.Source, f.Fix)
@@ -335,7 +335,7 @@ func TestSentencesOfHosts(t *testing.T) {
 	} {
 		h := on(t, c.files)
 		m, _ := host.MachineNamed("x86_64")
-		d := (&Doctor{Host: h.Excluding(m, host.DefaultPrefix), Machine: m, Prefix: host.DefaultPrefix}).Diagnose(c.program)
+		d := (&Doctor{Host: h, Machine: m, Prefix: host.DefaultPrefix}).Diagnose(c.program)
 		var said strings.Builder
 		for _, f := range d.Facts {
 			fmt.Fprintf(&said, "%s %s: %s -> %s\n", f.Verdict, f.Subject, f.Text, f.Fix)
