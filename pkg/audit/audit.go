@@ -80,7 +80,7 @@ func (u *Audit) TakeLink(path, first string) *Pending { return &Pending{path: pa
 // Wrapper takes note of what a file starts in its own place, if it is a wrapper, and returns what is wrong with that.
 // It may be called concurrently.
 func (u *Audit) Wrapper(file string) (found []explain.Conclusion) {
-	start := u.modules.Behind(u.a.Loader, file, false)
+	start := u.modules.Behind(u.a.Loader, file, starts.Wrappers)
 	if len(start.Via) == 0 {
 		return nil
 	}

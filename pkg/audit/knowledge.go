@@ -11,6 +11,7 @@ import (
 	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/process"
+	"cuda-runpath/pkg/starts"
 )
 
 // knowledge is what the audit has learnt from all its files together.
@@ -134,7 +135,7 @@ func (c *knowledge) excused(s *explain.Case, f *explain.Conclusion) bool {
 
 // finds reports whether an object finds a name in the process of a program that opens the file of a case.
 func (u *Audit) finds(program string, s *explain.Case, by *loader.Object, name string) bool {
-	state, err := u.modules.Begin(u.a.Loader, program, false)
+	state, err := u.modules.Begin(u.a.Loader, program, starts.Wrappers)
 	if err != nil || state.Role == loader.Static {
 		return false
 	}

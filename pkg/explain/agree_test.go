@@ -220,7 +220,7 @@ func agree(t *testing.T, root string) (said conclusions, failed []string) {
 		t.Fatal(err)
 	}
 	options := explain.Options{Layout: explain.Layout{CompatVerdict: host.CompatJudge(root, "")}}
-	state, err := starts.Begin(l, "/app/p", false)
+	state, err := starts.Begin(l, "/app/p", starts.Wrappers)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -232,8 +232,11 @@ func (c *Case) report(f Conclusion) {
 	if f.Object != nil && f.Library == "" {
 		f.Library = f.Object.Name
 	}
-	driven := f.ID == StubEntry || f.ID == DriverBeforeCompat || f.ID == Ambiguous && driver.Provides(f.Library)
-	if file := c.File(c.Load.Main, driven); file.Object != "" && f.FixInPackage() != remedy.Text(f.Fix) {
+	file := c.File(c.Load.Main)
+	if f.ID == StubEntry || f.ID == DriverBeforeCompat || f.ID == Ambiguous && driver.Provides(f.Library) {
+		file = c.fileForDriver(c.Load.Main)
+	}
+	if file.Object != "" && f.FixInPackage() != remedy.Text(f.Fix) {
 		f.Remedy = change.InPackage(file, f.FixInPackage())
 	}
 	c.found = append(c.found, c.Strictly(f))

@@ -367,23 +367,29 @@ func (l *Layout) StubReplace() []string {
 
 // Edit is the remedy of running an editing tool on an object's file.
 func (c *Case) Edit(o *loader.Object, argv ...string) remedy.Remedy {
-	return change.Edit(c.File(o, false), argv...)
+	return change.Edit(c.File(o), argv...)
 }
 
 // EditForDriver is Edit where what is wrong is which of the driver's libraries is found: hostDriver run gives a program
 // the host's, whatever its files say.
 func (c *Case) EditForDriver(o *loader.Object, argv ...string) remedy.Remedy {
-	return change.Edit(c.File(o, true), argv...)
+	return change.Edit(c.fileForDriver(o), argv...)
 }
 
-// File is the file of an object, as what a remedy would change; driver says what [Case.EditForDriver] says.
-func (c *Case) File(o *loader.Object, driven bool) change.File {
+// File is the file of an object, as what a remedy would change.
+func (c *Case) File(o *loader.Object) change.File {
 	f := c.Layout.File(o.File.Path)
 	f.Driver = driver.Provides(path.Base(o.File.Path)) || o.File.Soname != "" && driver.Provides(o.File.Soname)
 	if o == c.Load.Main {
 		f.Path = c.named
 	}
-	if at := c.Load.Main.File.Path; driven && c.Load.Role == loader.Program && c.Load.Inside(at) == at {
+	return f
+}
+
+// fileForDriver is File for [Case.EditForDriver].
+func (c *Case) fileForDriver(o *loader.Object) change.File {
+	f := c.File(o)
+	if at := c.Load.Main.File.Path; c.Load.Role == loader.Program && c.Load.Inside(at) == at {
 		f.Program = c.named
 	}
 	return f
@@ -454,7 +460,7 @@ func (c *Case) nowhere(v *Verdict, link, may string) {
 			"The driver link %s is in the run path, but this machine has no such library there.", link)
 		v.Remedy = remedy.Do(
 			"none is needed on a build machine: --assume-driver DIR shows what a host with a driver would load; on a host "+
-				"other than NixOS, %s, or for all programs sudo hostDriver install", c.File(c.Load.Main, true).ByHostDriver())
+				"other than NixOS, %s, or for all programs sudo hostDriver install", c.fileForDriver(c.Load.Main).ByHostDriver())
 		if c.Assumed != "" {
 			v.Text = fmt.Sprintf(
 				"The driver link %s is in the run path, but %s, which is assumed to be there, has no such library.",

@@ -343,7 +343,7 @@ func (c *Case) notFound(o *loader.Object) Conclusion {
 	var ok bool
 	if p.Remedy, ok = c.supply(o.Name, to); !ok {
 		has := nixpkgs.Package(o.Name)
-		switch file := c.File(to, false); {
+		switch file := c.File(to); {
 		case file.Object != "" && has != "":
 			p.Remedy = change.InPackage(file, remedy.Say(
 				"add %s, which has %s, to buildInputs, and autoPatchelfHook to nativeBuildInputs", has, o.Name))
@@ -356,7 +356,7 @@ func (c *Case) notFound(o *loader.Object) Conclusion {
 		default:
 			p.Remedy = remedy.Do("add the directory that holds it to the run path, as autoPatchelf --libs DIR does")
 		}
-		if file := c.File(to, false); has != "" && file.Object == "" {
+		if file := c.File(to); has != "" && file.Object == "" {
 			has, _ = nixpkgs.InCUDA(has, o.Name)
 			p.Remedy = p.And("; %s of nixpkgs has it", has)
 		}

@@ -34,7 +34,7 @@ func (c *Case) without(entries ...string) remedy.Remedy {
 // removing is the remedy of taking entries out, whatever else is concluded.
 func (c *Case) removing(entries []string) remedy.Remedy {
 	// a store's are of its optimiser
-	if c.file.Links > 1 && slices.ContainsFunc(entries, runpath.HasOrigin) && c.File(c.Load.Main, false).Object == "" {
+	if c.file.Links > 1 && slices.ContainsFunc(entries, runpath.HasOrigin) && c.File(c.Load.Main).Object == "" {
 		return remedy.Do(
 			"remove %s from the run path once this name has a file of its own: it is one of %s hard links, and $ORIGIN is the "+
 				"directory of the name that is opened",

@@ -77,10 +77,11 @@ const maxLoader = 8 << 20
 
 var muslPathText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\x00(/[!-~]*:/[!-~:]*lib)\x00`) })
 
-// readInterpreter reads a loader's constants. asked says that a file names the loader, which is not guessed.
-func (l *Loader) readInterpreter(p string, a files.ABI, asked bool, nixLD string) *Interpreter {
+// readInterpreter reads a loader's constants.
+func (l *Loader) readInterpreter(key systemKey) *Interpreter {
+	p, a := key.interp, key.abi
 	in := &Interpreter{Path: p, Kind: GLibc, Version: Newest, Store: store.Contains(p), ReadsNote: l.o.ReadsNote == "yes",
-		guessed: !asked}
+		guessed: key.guessed}
 	if p == "" { // nixpkgs' glibc, which has no default directories outside the store
 		in.Soname, in.Store, in.Lib, in.file = path.Base(systemOf(a).interpreter), true, "lib",
 			files.Unread("", syscall.ENOENT)
@@ -90,8 +91,8 @@ func (l *Loader) readInterpreter(p string, a files.ABI, asked bool, nixLD string
 		in.Kind = Musl
 	}
 	data := in.read(l.files, l.abs(p)) // a relative one is the kernel's, from the working directory
-	if isNixLD(in.file, data) && asked {
-		at := cmp.Or(nixLD, nixLDLoader)
+	if isNixLD(in.file, data) && !key.guessed {
+		at := cmp.Or(key.nixLD, nixLDLoader)
 		if data = in.read(l.files, at); in.Why != "" {
 			in.Why = fmt.Sprintf("is nix-ld, and the loader that it becomes, %s, %s", at, in.Why)
 		} else {

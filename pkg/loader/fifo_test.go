@@ -37,7 +37,7 @@ func TestFIFOsAreNotWaitedFor(t *testing.T) {
 	for what, ask := range map[string]func(){
 		"the directory": func() { l.files.Names(listed) },
 		"the interpreter": func() {
-			l.readInterpreter(interpreter, files.ABI{Class: elf.ELFCLASS64, Data: elf.ELFDATA2LSB, Machine: elf.EM_X86_64}, true, "")
+			l.readInterpreter(systemKey{interp: interpreter, abi: files.ABI{Class: elf.ELFCLASS64, Data: elf.ELFDATA2LSB, Machine: elf.EM_X86_64}})
 		},
 	} {
 		done := make(chan struct{})

@@ -77,19 +77,18 @@ type system struct {
 }
 
 type systemKey struct {
-	interp, nixLD string
+	interp, nixLD string // the loader's path, and NIX_LD
 	abi           files.ABI
-	asked         bool
+	guessed       bool // no file names the loader
 }
 
-// system returns the system that a program sees, once for all programs; asked is readInterpreter's.
-func (l *Loader) system(interp string, a files.ABI, cpu CPU, asked bool, nixLD string) *system {
-	key := systemKey{interp, nixLD, a, asked}
+// system returns the system that a program sees, once for all programs.
+func (l *Loader) system(key systemKey, cpu CPU) *system {
 	if v, ok := l.systems.Load(key); ok {
 		return v.(*system)
 	}
 	if l.base != nil { // what an edit changes of a loader is its file alone
-		y := *l.base.system(interp, a, cpu, asked, nixLD)
+		y := *l.base.system(key, cpu)
 		in := *y.interp
 		if in.Path != "" {
 			in.file = l.files.Open(l.abs(cmp.Or(in.Becomes, in.Path)))
@@ -98,12 +97,12 @@ func (l *Loader) system(interp string, a files.ABI, cpu CPU, asked bool, nixLD s
 		v, _ := l.systems.LoadOrStore(key, &y)
 		return v.(*system)
 	}
-	in := l.readInterpreter(interp, a, asked, nixLD)
+	in := l.readInterpreter(key)
 	y := &system{interp: in, rule: ByDefault}
 	if in.Kind == Musl {
 		l.muslSearch(in, y)
 	} else {
-		y.subdirs, y.processor = cpu.subdirs(in), cpu.processor(in, a.Machine)
+		y.subdirs, y.processor = cpu.subdirs(in), cpu.processor(in, key.abi.Machine)
 		for _, dir := range in.Dirs {
 			y.dirs = append(y.dirs, element{dir, strings.TrimSuffix(dir, "/"), ""})
 		}

@@ -292,21 +292,21 @@ func (e Unreadable) Error() string { return string(e) }
 // Load finds what the file at a path below the root loads at start. An error, which
 // does not name the path, is returned where the file itself cannot be examined;
 // what is wrong with its libraries is in the result.
-func (l *Loader) Load(p string) (*Load, error) { return l.load(p, "", false, l.o.Environment) }
+func (l *Loader) Load(p string) (*Load, error) { return l.Start(p, "", l.o.Environment) }
 
 // Start is Load in an environment; of a library, as a program with an interpreter loads it: see [Loader.Direct].
 func (l *Loader) Start(p, interp string, env Environment) (*Load, error) {
-	return l.load(p, interp, false, env)
+	return l.load(p, interp, Conditions{Environment: env})
 }
 
 // Direct finds the libraries that a file itself asks for, not what those ask for, as a
 // program with an interpreter finds them that opens the file with dlopen; "" for the
 // interpreter that the file names or, where it names none, the usual one.
 func (l *Loader) Direct(p, interp string) (*Load, error) {
-	return l.load(p, interp, true, l.o.Environment)
+	return l.load(p, interp, Conditions{Environment: l.o.Environment, direct: true})
 }
 
-func (l *Loader) load(p, interp string, direct bool, env Environment) (*Load, error) {
+func (l *Loader) load(p, interp string, asked Conditions) (*Load, error) {
 	f := l.files.Open(l.abs(p))
 	if f.Errno != 0 {
 		return nil, Unreadable(files.ErrText(f.Errno))
@@ -334,7 +334,8 @@ func (l *Loader) load(p, interp string, direct bool, env Environment) (*Load, er
 	default:
 		return nil, &NotLoadable{why}
 	}
-	s := &Load{Conditions: Conditions{Environment: env, CPU: cpuFor(l.o.CPU, f.Machine), l: l, direct: direct}}
+	s := &Load{Conditions: asked}
+	s.l, s.CPU = l, cpuFor(l.o.CPU, f.Machine)
 	s.abi, _ = f.ABI()
 	main := &Object{Name: p, Path: p, File: f, Rule: ByProgram, origin: originOf(l.abs(p))}
 	s.Main, s.base, s.Objects = main, main, append(s.Objects, main)
@@ -343,12 +344,11 @@ func (l *Loader) load(p, interp string, direct bool, env Environment) (*Load, er
 	if f.Interp != "" && (f.Soname == "" || f.Type == elf.ET_EXEC || f.Flags1&elf.DF_1_PIE != 0) {
 		s.Role, s.Secure, main.origin = Program, f.Secure(), originOf(l.files.Inside(f.Path))
 	}
-	interp = cmp.Or(interp, f.Interp)
-	asked := interp != ""
-	if !asked {
-		interp = l.guess(f, main.origin)
+	key := systemKey{interp: cmp.Or(interp, f.Interp), nixLD: s.NixLD, abi: s.abi}
+	if key.guessed = key.interp == ""; key.guessed {
+		key.interp = l.guess(f, main.origin)
 	}
-	s.system = l.system(interp, s.abi, s.CPU, asked, env.NixLD)
+	s.system = l.system(key, s.CPU)
 	s.Interp = s.system.interp
 	at := cmp.Or(s.Interp.Path, s.Interp.Soname)
 	if s.Interp.Becomes != "" {
@@ -842,7 +842,7 @@ func (l *Loader) UsualInterpreter(abi files.ABI, kind Kind) string {
 
 // Interpreter returns what is known of the loader at a path, for programs of an ABI.
 func (l *Loader) Interpreter(p string, abi files.ABI) *Interpreter {
-	return l.system(p, abi, cpuFor(l.o.CPU, abi.Machine), true, l.o.NixLD).interp
+	return l.system(systemKey{interp: p, nixLD: l.o.NixLD, abi: abi}, cpuFor(l.o.CPU, abi.Machine)).interp
 }
 
 // OfTheHost returns the library of a name that the host's own ld.so.cache has for the file's

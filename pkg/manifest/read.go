@@ -392,7 +392,7 @@ func (r *Reader) loads(m *File, system *explain.System, same bool) error {
 	if m.Kind == Loader || m.Kind == Static || f.Executes && r.starts(m, system, at) {
 		return nil
 	}
-	state, err := r.modules.Begin(system.Loader, at, false)
+	state, err := r.modules.Begin(system.Loader, at, starts.Wrappers)
 	if err != nil {
 		var not *loader.NotLoadable
 		if errors.As(err, &not) {
@@ -406,7 +406,7 @@ func (r *Reader) loads(m *File, system *explain.System, same bool) error {
 
 // starts reads a file as a wrapper, and reports whether it is one.
 func (r *Reader) starts(m *File, system *explain.System, at string) bool {
-	state, err := r.modules.Begin(system.Loader, at, false)
+	state, err := r.modules.Begin(system.Loader, at, starts.Wrappers)
 	if err != nil || len(state.Start.Via) == 0 {
 		return false
 	}

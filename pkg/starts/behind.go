@@ -27,16 +27,24 @@ func variables(e *loader.Environment) map[string]*string {
 // mostWrappers bounds wrappers of wrappers.
 const mostWrappers = 10
 
+// Through says behind what a start's program is looked for.
+type Through int
+
+const (
+	Wrappers     Through = iota // what starts a program in its own place
+	Interpreters                // also a script, for what its first line names
+)
+
 // Behind is [Modules.Behind] for one file alone.
-func Behind(l *loader.Loader, file string, interpreters bool) process.Start {
-	return new(Modules).Behind(l, file, interpreters)
+func Behind(l *loader.Loader, file string, through Through) process.Start {
+	return new(Modules).Behind(l, file, through)
 }
 
 // Behind returns the start of a file in the loader's environment: of the program that a wrapper starts in its own
-// place, and of Python that is started with a script, with what that imports; with interpreters also of the one that
+// place, and of Python that is started with a script, with what that imports; through interpreters also of the one that
 // any script's first line names, which this machine's PATH may say.
-func (k *Modules) Behind(l *loader.Loader, file string, interpreters bool) process.Start {
-	t := started(l, file, interpreters)
+func (k *Modules) Behind(l *loader.Loader, file string, through Through) process.Start {
+	t := started(l, file, through)
 	if t.Script == "" {
 		return t
 	}
@@ -48,7 +56,7 @@ func (k *Modules) Behind(l *loader.Loader, file string, interpreters bool) proce
 }
 
 // started is Behind without what a script imports.
-func started(l *loader.Loader, file string, interpreters bool) process.Start {
+func started(l *loader.Loader, file string, through Through) process.Start {
 	t := process.Start{File: file, Environment: l.Environment(), Set: map[string]string{}, Sure: true}
 	vars := variables(&t.Environment)
 	find := func(name string) string {
@@ -77,7 +85,7 @@ func started(l *loader.Loader, file string, interpreters bool) process.Start {
 				_, _, err := l.Files().Resolve(l.Absolute(file))
 				return err == nil && l.Files().IsDir(l.Absolute(file)), err == nil
 			}}
-		w, python := readWrapper(l, at, interpreters)
+		w, python := readWrapper(l, at, through)
 		if w.Program == "" {
 			break
 		}
@@ -104,14 +112,14 @@ func started(l *loader.Loader, file string, interpreters bool) process.Start {
 }
 
 // Begin is [Modules.Begin] for one file alone.
-func Begin(l *loader.Loader, file string, interpreters bool) (*process.State, error) {
-	return new(Modules).Begin(l, file, interpreters)
+func Begin(l *loader.Loader, file string, through Through) (*process.State, error) {
+	return new(Modules).Begin(l, file, through)
 }
 
 // Begin begins the start of a file, as Behind returns it. Errors are [process.Start.Begin]'s, and say which program a
 // wrapper starts that cannot be read.
-func (k *Modules) Begin(l *loader.Loader, file string, interpreters bool) (*process.State, error) {
-	start := k.Behind(l, file, interpreters)
+func (k *Modules) Begin(l *loader.Loader, file string, through Through) (*process.State, error) {
+	start := k.Behind(l, file, through)
 	state, err := start.Begin(l)
 	if len(start.Via) > 0 && errors.As(err, new(loader.Unreadable)) {
 		err = fmt.Errorf("it starts %s, which %w", start.File, err)
@@ -134,7 +142,7 @@ func head(file string) []byte {
 }
 
 // readWrapper reads a file as a wrapper, or as a script of Python's.
-func readWrapper(l *loader.Loader, at wrapper.Surroundings, interpreters bool) (w wrapper.Wrapper, python bool) {
+func readWrapper(l *loader.Loader, at wrapper.Surroundings, through Through) (w wrapper.Wrapper, python bool) {
 	f := l.Files().Open(at.File)
 	if f.ELF == nil {
 		if f.Path == "" || !f.IsText() {
@@ -149,7 +157,7 @@ func readWrapper(l *loader.Loader, at wrapper.Surroundings, interpreters bool) (
 		}
 		program, byEnv := wrapper.Interpreter(text[:min(len(text), 256)])
 		python = pythonName().MatchString(path.Base(cmp.Or(byEnv, program)))
-		if w.Program != "" || !interpreters && !python {
+		if w.Program != "" || through == Wrappers && !python {
 			return w, false
 		}
 		if w.Program = program; byEnv != "" {

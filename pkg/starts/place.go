@@ -50,7 +50,7 @@ func PlaceOf(ctx context.Context, l *loader.Loader, file string) (*Place, error)
 		walks = []string{file}
 		p.Python, own = pythonIn(l, l.Absolute(file))
 	} else {
-		t := started(l, file, false)
+		t := started(l, file, Wrappers)
 		if p.Python = PythonOf(l, t); p.Python == nil || t.Script != "" {
 			return nil, nil
 		}
@@ -78,7 +78,7 @@ func PlaceOf(ctx context.Context, l *loader.Loader, file string) (*Place, error)
 		at := l.Path(f.Path)
 		if f.Err != nil || !f.ELF() {
 			if f.Err == nil && strings.HasPrefix(string(f.Head()), "#!") {
-				t := started(l, at, false)
+				t := started(l, at, Wrappers)
 				return found{t, wrapped}, len(t.Via) > 0 && t.Script == ""
 			}
 			return found{}, false
@@ -206,7 +206,7 @@ func pythonIn(l *loader.Loader, dir string) (p *Python, own bool) {
 			if !pythonName().MatchString(name) {
 				continue
 			}
-			if p := PythonOf(l, started(l, prefix+"/bin/"+name, false)); p != nil {
+			if p := PythonOf(l, started(l, prefix+"/bin/"+name, Wrappers)); p != nil {
 				if i > 0 {
 					for _, prefix := range with {
 						p.prefix(l, prefix)

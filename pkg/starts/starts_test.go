@@ -47,7 +47,7 @@ func (s *stage) begin(file string, env loader.Environment) *process.State {
 	if err != nil {
 		s.Fatal(err)
 	}
-	state, err := Begin(l, file, false)
+	state, err := Begin(l, file, Wrappers)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func TestCompiledWrapper(t *testing.T) {
 			s := newStage(t)
 			s.put("/p", p)
 			l, _ := loader.New(loader.Options{Root: s.dir})
-			if got := Behind(l, "/p", false).File; got != c.want {
+			if got := Behind(l, "/p", Wrappers).File; got != c.want {
 				t.Errorf("%+v, %d bytes before: %q", c, before, got)
 			}
 		}
@@ -256,14 +256,14 @@ func TestModulesAreReadOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	var kept Modules
-	if got := kept.Behind(l, "/venv/bin/a", false).Opens; len(got) != 1 || got[0].Name != site+"/c.so" {
+	if got := kept.Behind(l, "/venv/bin/a", Wrappers).Opens; len(got) != 1 || got[0].Name != site+"/c.so" {
 		t.Fatalf("%+v", got)
 	}
 	s.put(site+"/m.py", "import d\n")
-	if got := kept.Behind(l, "/venv/bin/b", false).Opens; len(got) != 1 || got[0].Name != site+"/c.so" {
+	if got := kept.Behind(l, "/venv/bin/b", Wrappers).Opens; len(got) != 1 || got[0].Name != site+"/c.so" {
 		t.Errorf("read again: %+v", got)
 	}
-	if got := Behind(l, "/venv/bin/b", false).Opens; len(got) != 1 || got[0].Name != site+"/d.so" {
+	if got := Behind(l, "/venv/bin/b", Wrappers).Opens; len(got) != 1 || got[0].Name != site+"/d.so" {
 		t.Errorf("one file alone: %+v", got)
 	}
 }

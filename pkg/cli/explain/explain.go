@@ -218,7 +218,7 @@ func (o *explainOptions) explain(s *walk.Session, arg string) *answer {
 	if o.sum(s, a, arg) {
 		return a
 	}
-	state, err := starts.Begin(o.Loader, o.Loader.Path(arg), false)
+	state, err := starts.Begin(o.Loader, o.Loader.Path(arg), starts.Wrappers)
 	if err != nil {
 		a.Fail(err)
 		a.Line = err.Error() + hint(o.Loader, arg, err)
@@ -290,7 +290,7 @@ func hint(l *loader.Loader, arg string, err error) string {
 	if program == "" {
 		return ""
 	}
-	if start := starts.Behind(l, l.Path(arg), false); len(start.Via) > 0 {
+	if start := starts.Behind(l, l.Path(arg), starts.Wrappers); len(start.Via) > 0 {
 		program, byEnv = start.File, ""
 	}
 	see := ": see " + remedy.Quote("runpath", "explain", program)

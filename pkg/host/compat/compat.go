@@ -38,7 +38,7 @@ func Wanted(program string) (w Wants) {
 		return w
 	}
 	h := &host.Host{}
-	load, err := starts.Begin(l, program, true)
+	load, err := starts.Begin(l, program, starts.Interpreters)
 	if err != nil || load.Role == loader.Static {
 		return w
 	}

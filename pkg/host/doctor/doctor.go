@@ -97,7 +97,7 @@ func (h *Doctor) Diagnose(program string) *Diagnosis {
 		d.add("program", Bad, program, "", "%v", problem)
 	} else if place != nil && (len(place.Starts)+len(place.Others) > 0 || system.Loader.Files().IsDir(program)) {
 		d.place(system, place, look)
-	} else if state, problem := starts.Begin(system.Loader, program, true); problem != nil {
+	} else if state, problem := starts.Begin(system.Loader, program, starts.Interpreters); problem != nil {
 		d.add("program", Bad, program, "", "%v", problem)
 	} else {
 		look(d, system.Case(state))

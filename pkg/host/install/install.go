@@ -194,7 +194,7 @@ func (in *Link) make(h *host.Host, o *offer.Offer, s Site, key string, dryRun bo
 	}
 	err = errors.Join(err, removeLeftOver(locked), sight.removeLeftOver())
 	if err == nil && sight.target != "" && sight.target != s.dir(in.Path) { // another state directory than the last time
-		_, _, err = takeAway(h, in.Path, sight.target, false, false, func() error { return nil })
+		_, _, err = removal{link: in.Path, at: sight.target, first: func() error { return nil }}.do(h)
 	}
 	return err
 }
@@ -423,13 +423,13 @@ func uninstall(h *host.Host, m host.Machine, s Site, dryRun bool) (*Link, error)
 			continue
 		}
 		leads := sight.target == at
-		target, there, err := takeAway(h, link, at, leads, dryRun, func() error {
+		target, there, err := removal{link: link, at: at, leads: leads, dryRun: dryRun, first: func() error {
 			var err error
 			if leads {
 				err = sight.remove()
 			}
 			return errors.Join(err, sight.removeLeftOver())
-		})
+		}}.do(h)
 		if err != nil {
 			return nil, err
 		}
@@ -451,18 +451,23 @@ func uninstall(h *host.Host, m host.Machine, s Site, dryRun bool) (*Link, error)
 	return in, nil
 }
 
-// takeAway removes what was made in a directory; first is what is done before, with the lock. leads says that a link
-// leads there: then there is something to do. It returns the generation that lib led to, and whether there was
-// anything.
-func takeAway(h *host.Host, link, at string, leads, dryRun bool, first func() error) (target string, there bool,
-	err error) {
-	p, err := openPrefix(h, at, false)
+// removal takes away what was made in a directory.
+type removal struct {
+	link, at string // the driver link, and the directory
+	leads    bool   // the link leads there, so that there is something to do
+	dryRun   bool
+	first    func() error // what is done before, with the lock
+}
+
+// do returns the generation that lib led to, and whether there was anything.
+func (r removal) do(h *host.Host) (target string, there bool, err error) {
+	p, err := openPrefix(h, r.at, false)
 	if err != nil || p == nil {
 		return "", false, err
 	}
 	defer p.in.Close()
 	dir, err := p.open()
-	if err != nil || dir == nil && !leads {
+	if err != nil || dir == nil && !r.leads {
 		return "", false, err
 	}
 	if dir != nil {
@@ -478,20 +483,20 @@ func takeAway(h *host.Host, link, at string, leads, dryRun bool, first func() er
 			return "", nil
 		}
 		if err != nil || !isGeneration(target) {
-			return "", fmt.Errorf("%s %w", link, errNotOurs)
+			return "", fmt.Errorf("%s %w", r.link, errNotOurs)
 		}
 		return target, nil
 	}
 	if target, err = ours(dir); err != nil {
 		return "", false, err
 	}
-	if target == "" && !leads && !unfinished(dir) {
-		if !dryRun {
+	if target == "" && !r.leads && !unfinished(dir) {
+		if !r.dryRun {
 			_ = p.in.Remove(p.name) // empty, where an uninstall was killed at its end
 		}
 		return "", false, nil
 	}
-	if dryRun {
+	if r.dryRun {
 		return target, true, nil
 	}
 	locked, unlock, err := p.lock()
@@ -503,7 +508,7 @@ func takeAway(h *host.Host, link, at string, leads, dryRun bool, first func() er
 		// Fails where something else is in it, which is as it should be.
 		_ = p.in.Remove(p.name)
 	}()
-	if err := first(); err != nil {
+	if err := r.first(); err != nil {
 		return "", true, err
 	}
 	if target, err = ours(locked); err != nil {
