@@ -8,8 +8,10 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/remedy"
 )
 
 // The first candidate for each need, in nixpkgs' order, is proposed. The model of a process is asked what each
@@ -82,6 +84,9 @@ func (r *Resolver) loop(plans []*Plan, jobs int, again bool) {
 	}
 	for _, f := range w.faults() {
 		w.tell(f)
+	}
+	if !r.s.Mode.ByHand() {
+		w.worse()
 	}
 	if w.changes {
 		r.ix.asked = w
@@ -454,6 +459,63 @@ func (w *loop) conflict(a, b ask, lacks []string) {
 	p.Warnings = append(p.Warnings, fmt.Sprintf(
 		"%s: %s takes %s, which lacks %s that %s needs: in a process that loads both, "+
 			"this one fails if the other comes first", a.name, a.by.path, a.takes.path, strings.Join(lacks, ", "), b.by.path))
+}
+
+// worse says, once for each name, of a program or plugin that it could not load a plugin, which it can with what
+// nixpkgs' program takes. A library that others ask for by its name is no plugin.
+func (w *loop) worse() {
+	needed, theirs, told := map[string]bool{}, map[*Plan]*start{}, map[string]bool{}
+	for _, p := range w.plans {
+		for _, n := range p.Needs {
+			needed[n.Names[0]] = true
+		}
+	}
+	with := sync.OnceValue(func() *loader.Loader { return w.r.asNixpkgs(w.plans) })
+	works := func(s *start) *start { // nil where it does not, with one or the other
+		if o := s.plan.Object; len(s.faults) > 0 || !o.program() && (needed[o.Soname] || needed[path.Base(o.Path)]) {
+			return nil
+		}
+		if theirs[s.plan] == nil {
+			theirs[s.plan] = w.start(with(), s.plan)
+		}
+		if len(theirs[s.plan].faults) > 0 {
+			return nil
+		}
+		return theirs[s.plan]
+	}
+	for c := range w.pairs {
+		b := c.fails
+		second := works(b.start)
+		if told[c.name] || second == nil {
+			continue
+		}
+		for _, a := range c.takes.users {
+			first := works(a.start)
+			if first == nil || a.start == b.start || !a.company().before(b.company()) || first.spoils(second) {
+				continue
+			}
+			if told[c.name] = true; w.r.ignored(c.name) {
+				w.r.accepted = append(w.r.accepted, c.name)
+				break
+			}
+			fix := remedy.Say("autoPatchelfIgnoreMissingDeps = [ %s ] if they are never in one process",
+				remedy.NixPattern(c.name))
+			b.plan.Worse = fmt.Errorf("%s could not load it, which it can with the libraries that nixpkgs' program takes: "+
+				"%s takes %s, which lacks %s that %s needs; fix: give the package one %s that does for both; or %s",
+				a.plan.Object.Path, a.by.path, a.takes.path, strings.Join(c.takes.file.Lacks(b.by.file, c.name), ", "),
+				b.by.path, c.name, fix)
+			break
+		}
+	}
+}
+
+// spoils reports whether another start fails where what this one takes is there before.
+func (s *start) spoils(other *start) bool {
+	return slices.ContainsFunc(s.asks, func(a ask) bool {
+		return slices.ContainsFunc(other.asks, func(b ask) bool {
+			return a.name == b.name && !a.takes.file.Serves(b.by.file, b.name)
+		})
+	})
 }
 
 // brings reports whether an object is in a start by what the run has found.

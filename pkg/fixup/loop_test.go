@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // Libraries that need each other in a circle, of each of which there are three copies, and each of which lacks something:
@@ -281,4 +283,45 @@ func TestAClashForSeveralOthers(t *testing.T) {
 	s.put("libs/libv.so", lib("libv.so").defines("V_1").Object)
 	s.libs("~/libs")
 	s.resolve().list("out/p0/plugin0.so", "~/out/p0")
+}
+
+// What can be in one process with the libraries that nixpkgs' program takes, and cannot with those that the run does, makes the run
+// fail: here that program's list has another order, and so leads to another libu.so than the one for which it has the entry.
+func TestABuildIsWorseThanNixpkgs(t *testing.T) {
+	s := newStage(t)
+	s.put("out/p0/libu.so", lib("libu.so", "libv.so").requires("libv.so", "V_1").defines("V_1").Object)
+	s.put("out/p1/libu.so", lib("libu.so", "libv.so").requires("libv.so", "V_2").defines("V_1").Object)
+	s.put("out/p1/libk.so", lib("libk.so").Object)
+	s.put("out/p2/libv.so", lib("libv.so").defines("V_2").Object)
+	s.put("out/p2/plugin.so", lib("plugin.so", "libv.so").requires("libv.so", "V_2").Object)
+	s.put("out/p2/run", prog("libk.so", "libu.so").requires("libu.so", "V_1").Object)
+	s.put("libs/libv.so", lib("libv.so").defines("V_1").Object)
+	s.libs("~/libs")
+	worse := func() (all []string) {
+		r := s.resolve()
+		for _, p := range r.plans {
+			if p.Worse != nil {
+				all = append(all, strings.ReplaceAll(p.Object.Path+": "+p.Worse.Error(), s.dir, "~"))
+			}
+		}
+		if len(s.set.Ignore) > 0 {
+			all = append(all, r.resolver.UnusedPatterns(r.plans)...)
+		}
+		return all
+	}
+	want := []string{"~/out/p2/plugin.so: ~/out/p2/run could not load it, which it can with the libraries that nixpkgs' program takes: " +
+		"~/out/p0/libu.so takes ~/libs/libv.so, which lacks V_2 that ~/out/p2/plugin.so needs; fix: give the package one libv.so that does " +
+		`for both; or autoPatchelfIgnoreMissingDeps = [ "libv.so" ] if they are never in one process`}
+	if diff := cmp.Diff(want, worse()); diff != "" {
+		t.Error(diff)
+	}
+	s.set.Ignore = []string{"libv.*"}
+	if got := worse(); len(got) > 0 {
+		t.Errorf("who ignores it has accepted it: %q", got)
+	}
+	s.set.Ignore = nil
+	s.put("out/p2/plugin.so", lib("plugin.so", "libv.so").requires("libv.so", "V_2").requires("libv.so", "V_3").Object) // fails in any case
+	if got := worse(); len(got) > 0 {
+		t.Errorf("nothing is worse, and %q", got)
+	}
 }

@@ -11,6 +11,8 @@ import (
 	"runtime"
 	"strings"
 
+	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/store"
 	"cuda-runpath/pkg/tree"
 )
@@ -83,4 +85,42 @@ func OwnMachines() []elf.Machine {
 		return []elf.Machine{elf.EM_AARCH64, elf.EM_ARM}
 	}
 	return nil
+}
+
+// asNixpkgs is the loader to which files have the run paths that nixpkgs' program writes: to the first file of each
+// name that is for their machine, whatever versions it defines, in the order of the needs.
+func (r *Resolver) asNixpkgs(plans []*Plan) *loader.Loader {
+	written := func(p *Plan) bool { return p.Skip == "" && p.Object.Err == nil }
+	return r.ix.edited(plans, written, func(p *Plan) State {
+		var l runpath.List
+		if p.Object.program() {
+			l = append(l, r.first...)
+		}
+		for _, n := range p.Needs {
+			if c, ok := r.firstOf(p, n); ok {
+				l = append(l, c.Dir)
+			}
+		}
+		l = unique(append(l, r.last...))
+		s := State{Tag: elf.DT_RUNPATH, List: l.String(), Interpreter: p.State().Interpreter}
+		if s.List == "" {
+			s.Tag, s.List = p.Object.Tag, p.Object.List
+		}
+		return s
+	})
+}
+
+// firstOf is the first file of a need's name that is for a file's machine, where the C library does not have it.
+func (r *Resolver) firstOf(p *Plan, n *Need) (c Candidate, ok bool) {
+	for _, name := range n.Names {
+		if libC, _ := r.inLibC(p, name); libC && !r.s.KeepLibC || strings.HasPrefix(name, "/") {
+			return c, false
+		}
+		for c := range r.candidates(p, path.Base(name), everywhere) {
+			if p.Object.ABI.Refuses(c.Object.ABI) == "" && compatible(p.Object.ELF.OSABI, c.Object.ELF.OSABI) {
+				return c, true
+			}
+		}
+	}
+	return c, false
 }

@@ -148,6 +148,9 @@ type Plan struct {
 	Warnings []string
 	Lacks    []Lack // of what was found for it, or for what that loads
 	Err      error
+	// Worse is what could be loaded in a build with the libraries that nixpkgs' program takes, and cannot now: the
+	// file is edited all the same, and the run is to fail.
+	Worse error
 	// What [Index.Change] adds: what the loader would do that is not planned, what came of
 	// the edit, and whether a copy was edited.
 	Surprises []string
@@ -208,6 +211,7 @@ type Resolver struct {
 	interpreters []Interpreter
 	first, last  []string // RuntimeDependencies and AppendRunpaths, as entries
 	ignore       []pattern
+	accepted     []string                   // names for which something is worse than after nixpkgs' program, and ignored
 	again        bool                       // see written
 	today        *today                     // nil in a build that has interpreters: nothing of the host counts
 	deep         func() map[string][]string // Sources.deep
@@ -909,7 +913,7 @@ func (r *Resolver) UnusedPatterns(plans []*Plan) []string {
 			}
 		}
 		switch {
-		case used[p.text], driver.Provides(p.text):
+		case used[p.text], driver.Provides(p.text), slices.ContainsFunc(r.accepted, p.match):
 		case len(names) == 0:
 			out = append(out, fmt.Sprintf("the ignore pattern %q matches no library that is needed", p.text))
 		case len(names) > 3:

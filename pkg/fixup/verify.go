@@ -40,14 +40,21 @@ func (ix *Index) Verify(plans []*Plan, jobs int) []Surprise {
 
 // view is the loader to which files are as planned.
 func (ix *Index) view(plans []*Plan) *loader.Loader {
+	changed := func(p *Plan) bool { return p.Skip == "" && p.Err == nil && p.Changes() }
+	return ix.edited(plans, changed, (*Plan).State)
+}
+
+// edited is the loader to which some files are in other states.
+func (ix *Index) edited(plans []*Plan, some func(*Plan) bool, state func(*Plan) State) *loader.Loader {
 	edited := map[string]State{} // by Object.Real
 	for _, p := range plans {
-		if p.Skip != "" || p.Err != nil || !p.Changes() {
+		if !some(p) {
 			continue
 		}
-		edited[p.Object.Real] = p.State()
+		s := state(p)
+		edited[p.Object.Real] = s
 		for _, same := range p.Object.Also {
-			edited[same.Real] = p.State()
+			edited[same.Real] = s
 		}
 	}
 	return ix.loader.Edited(func(f *files.File) {

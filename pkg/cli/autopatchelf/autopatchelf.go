@@ -649,12 +649,12 @@ func (a *autoPatchelf) file(p *fixup.Plan) *patchReport {
 	for _, note := range p.Notes {
 		log.Info(note)
 	}
-	switch {
-	case p.Err != nil:
+	switch err := cmp.Or(p.Err, p.Worse); {
+	case err != nil:
 		if p.Result.Edited {
 			log.Info(r.Line)
 		}
-		r.Fail(p.Err)
+		r.Fail(err)
 	case p.Skip != "":
 		if r.Action, r.Reason, r.Line = tree.Skipped, p.Skip, ""; p.SkipWarn {
 			r.Level = logrus.WarnLevel
