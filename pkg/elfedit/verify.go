@@ -1,7 +1,6 @@
 package elfedit
 
 import (
-	"bytes"
 	"cmp"
 	"debug/elf"
 	"fmt"
@@ -51,7 +50,7 @@ func verify(before *image, after *elfimage.Image, c Change, changed []span, clai
 	v := &verifier{c: c, claims: claims, before: before, after: &image{Image: after, size: uint64(after.Size())},
 		owners: before.owned()}
 	if before.hasDynamic() {
-		if err := v.dynamicStrings(); err != nil {
+		if err := v.asked(); err != nil {
 			return err
 		}
 	}
@@ -64,28 +63,43 @@ func verify(before *image, after *elfimage.Image, c Change, changed []span, clai
 	return v.allBytes(changed)
 }
 
-// dynamicStrings makes sure that what .dynamic names, and PT_INTERP, is what the change says, or else what it was.
-func (v *verifier) dynamicStrings() error {
+// about reports whether the change is about the dynamic entries with a tag.
+func (v *verifier) about(tag elf.DynTag) bool {
+	switch tag {
+	case elf.DT_RUNPATH, elf.DT_RPATH:
+		return v.c.RunPath != nil
+	case elf.DT_NEEDED:
+		return v.c.Needed != nil
+	case elf.DT_SONAME:
+		return v.c.Soname != nil
+	case elf.DT_FLAGS_1:
+		return v.c.NoDefaultLib
+	case elf.DT_DEBUG:
+		return v.c.DebugTag
+	}
+	return false
+}
+
+// asked makes sure that .dynamic, PT_INTERP and the tables of versions say what the change asks for; dynamic compares what
+// it is not about.
+func (v *verifier) asked() error {
 	c, after := v.c, v.after
-	for _, tag := range []elf.DynTag{elf.DT_RUNPATH, elf.DT_RPATH, elf.DT_NEEDED, elf.DT_SONAME, elf.DT_AUXILIARY,
-		elf.DT_FILTER} {
-		var same bool
-		switch {
-		case isRunPath(tag) && c.RunPath != nil && c.RunPath.Tag == tag:
-			same = slices.Equal(texts(after, tag), []string{c.RunPath.List})
-		case isRunPath(tag) && c.RunPath != nil:
-			_, has := after.Dyn(tag)
-			same = !has
-		case tag == elf.DT_NEEDED && c.Needed != nil:
-			same = slices.Equal(texts(after, tag), c.Needed.Names)
-		case tag == elf.DT_SONAME && c.Soname != nil:
-			was := texts(v.before, tag)
-			same = slices.Equal(texts(after, tag), append(was[:max(0, len(was)-1)], *c.Soname))
-		default:
-			same = v.sameTexts(tag)
+	for _, tag := range []elf.DynTag{elf.DT_RUNPATH, elf.DT_RPATH, elf.DT_NEEDED, elf.DT_SONAME} {
+		if !v.about(tag) {
+			continue
 		}
-		if !same {
-			return fmt.Errorf("planned edit reads back with %v %.200q", tag, texts(after, tag))
+		var want []string
+		switch {
+		case tag == elf.DT_NEEDED:
+			want = c.Needed.Names
+		case tag == elf.DT_SONAME:
+			want = texts(v.before, tag)
+			want = append(want[:max(0, len(want)-1)], *c.Soname)
+		case tag == c.RunPath.Tag:
+			want = []string{c.RunPath.List}
+		}
+		if now := texts(after, tag); !slices.Equal(now, want) {
+			return fmt.Errorf("planned edit reads back with %v %.200q", tag, now)
 		}
 	}
 	want, err := v.before.Interpreter()
@@ -100,16 +114,12 @@ func (v *verifier) dynamicStrings() error {
 	} else if now != want {
 		return fmt.Errorf("planned edit reads back with interpreter %q", now)
 	}
-	flags, hadFlags := v.before.Dyn(elf.DT_FLAGS_1)
-	if c.NoDefaultLib {
-		flags.Val, hadFlags = flags.Val|uint64(elf.DF_1_NODEFLIB), true
-	}
-	if now, has := after.Dyn(elf.DT_FLAGS_1); now.Val != flags.Val || has != hadFlags {
+	was, _ := v.before.Dyn(elf.DT_FLAGS_1)
+	if now, _ := after.Dyn(elf.DT_FLAGS_1); c.NoDefaultLib && now.Val != was.Val|uint64(elf.DF_1_NODEFLIB) {
 		return fmt.Errorf("planned edit reads back with DT_FLAGS_1 %#x", now.Val)
 	}
-	_, had := v.before.Dyn(elf.DT_DEBUG)
-	if _, has := after.Dyn(elf.DT_DEBUG); has != (had || c.DebugTag) {
-		return fmt.Errorf("planned edit adds or removes DT_DEBUG")
+	if _, has := after.Dyn(elf.DT_DEBUG); c.DebugTag && !has {
+		return fmt.Errorf("planned edit adds no DT_DEBUG")
 	}
 	if len(c.ClearVersions) > 0 {
 		if err := v.cleared(); err != nil {
@@ -119,7 +129,7 @@ func (v *verifier) dynamicStrings() error {
 	if c.Needed == nil || len(c.Needed.Renamed) == 0 {
 		return nil
 	}
-	was, err := v.before.VersionsNeeded()
+	needed, err := v.before.VersionsNeeded()
 	if err != nil {
 		return err
 	}
@@ -127,7 +137,7 @@ func (v *verifier) dynamicStrings() error {
 	if err != nil {
 		return err
 	}
-	same := slices.EqualFunc(was, now, func(a, b elfimage.Version) bool {
+	same := slices.EqualFunc(needed, now, func(a, b elfimage.Version) bool {
 		name := a.Library
 		if s, renamed := c.Needed.Renamed[name]; renamed {
 			name = s
@@ -150,33 +160,13 @@ func texts(im *image, tag elf.DynTag) (out []string) {
 	return out
 }
 
-// says returns what an entry says, in memory that the next read may overwrite; of one that cannot be read, why.
+// says returns what an entry says, in memory that the next read may overwrite.
 func (im *image) says(d elfimage.Dyn) []byte {
 	b, err := im.DynText(d)
 	if err != nil {
-		b = []byte(err.Error() + "\x00") // which no string has
+		return []byte("no text\x00") // which no string has
 	}
 	return b
-}
-
-// sameTexts reports whether the entries with a tag say what they said.
-func (v *verifier) sameTexts(tag elf.DynTag) bool {
-	is := v.after.Dynamic // those that come next
-	next := func() bool {
-		i := slices.IndexFunc(is, func(d elfimage.Dyn) bool { return d.Tag == tag })
-		is = is[max(i, 0):]
-		return i >= 0
-	}
-	for _, d := range v.before.Dynamic {
-		if d.Tag != tag {
-			continue
-		}
-		if !next() || !bytes.Equal(v.before.says(d), v.after.says(is[0])) {
-			return false
-		}
-		is = is[1:]
-	}
-	return !next()
 }
 
 // cleared makes sure that each symbol has the version that it had, or, where its

@@ -70,18 +70,15 @@ func (v *verifier) resolutionNote() error {
 	switch stale := c.RunPath != nil || c.Needed != nil || !same; {
 	case c.ResolutionNote != nil:
 		want = *c.ResolutionNote
-	case was != nil && !stale:
-		if !was.Silent {
-			want = was.Description
-		}
+	case was != nil && !stale && !was.Silent:
+		want = was.Description
 	}
-	if now := ""; is != nil {
+	now := ""
+	if is != nil {
 		now = is.Description
-		if now != want {
-			return bug("leaves the resolution note %.200q", now)
-		}
-	} else if want != "" {
-		return bug("leaves no resolution note")
+	}
+	if now != want {
+		return bug("leaves the resolution note %.200q", now)
 	}
 	if was != nil && was.Description == want && !was.Silent && (was.Section < 0 ||
 		v.before.Sections[was.Section].Size == was.Size) {
@@ -728,30 +725,14 @@ func isPointer(t elf.DynTag) bool {
 
 // dynamic checks the entries that the change is not about.
 func (v *verifier) dynamic() error {
-	c := v.c
-	about := func(d elfimage.Dyn) bool {
-		switch d.Tag {
-		case elf.DT_RUNPATH, elf.DT_RPATH:
-			return c.RunPath != nil
-		case elf.DT_NEEDED:
-			return c.Needed != nil
-		case elf.DT_SONAME:
-			return c.Soname != nil
-		case elf.DT_FLAGS_1:
-			return c.NoDefaultLib
-		case elf.DT_DEBUG:
-			return c.DebugTag
-		}
-		return false
-	}
 	is := v.after.Dynamic // those that come next
 	skip := func() {
-		for len(is) > 0 && about(is[0]) {
+		for len(is) > 0 && v.about(is[0].Tag) {
 			is = is[1:]
 		}
 	}
 	for _, d := range v.before.Dynamic {
-		if about(d) {
+		if v.about(d.Tag) {
 			continue
 		}
 		if skip(); len(is) == 0 || is[0].Tag != d.Tag {
@@ -759,10 +740,11 @@ func (v *verifier) dynamic() error {
 		}
 		now := is[0]
 		is = is[1:]
-		if now.Val == d.Val || isPointer(d.Tag) {
-			continue
-		}
-		if v.before.isRelative(d.Tag) && v.address(v.before, d) == v.address(v.after, now) {
+		switch {
+		case elfimage.IsStringTag(d.Tag) && !bytes.Equal(v.before.says(d), v.after.says(now)):
+			return bug("changes what %v says", d.Tag)
+		case now.Val == d.Val, isPointer(d.Tag),
+			v.before.isRelative(d.Tag) && v.address(v.before, d) == v.address(v.after, now):
 			continue
 		}
 		return bug("changes %v", d.Tag)
@@ -782,7 +764,11 @@ func (v *verifier) address(im *image, d elfimage.Dyn) uint32 {
 // refers to is among those that change.
 func (v *verifier) sharedStrings() error {
 	onlyRunPath := v.c.Needed == nil && v.c.Soname == nil
-	if err := v.ownStrings(); err != nil {
+	renamed, err := v.renamed()
+	if err != nil {
+		return err
+	}
+	if err := v.ownStrings(renamed); err != nil {
 		return err
 	}
 	if v.after.StrSize != v.before.StrSize {
@@ -813,26 +799,9 @@ func (v *verifier) sharedStrings() error {
 		ranges[i] = span{start, s.end() - start}
 		low, high = min(low, start), max(high, s.end())
 	}
-	var renamed map[uint64]bool
-	if v.c.Needed != nil && len(v.c.Needed.Renamed) > 0 {
-		renamed = map[uint64]bool{}
-		err := v.before.EachVersionRef(func(r elfimage.VersionRef) error {
-			if r.Library {
-				name, err := v.before.DynString(elfimage.Dyn{Tag: elf.DT_VERNEED, Val: r.Str, Off: r.Off})
-				if to, ok := v.c.Needed.Renamed[name]; ok && to != name {
-					renamed[r.Off] = true
-				}
-				return err
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
 	shared := false
 	complete, err := v.before.EachStringRef(func(off, at uint64) {
-		if off >= low && off < high && (renamed == nil || !renamed[at]) {
+		if _, another := renamed[at]; off >= low && off < high && !another {
 			shared = shared || slices.ContainsFunc(ranges, func(s span) bool { return off >= s.off && off < s.end() })
 		}
 	})
@@ -847,9 +816,28 @@ func (v *verifier) sharedStrings() error {
 	return nil
 }
 
+// renamed returns, of the names in DT_VERNEED that are to be others, the offsets in the string table, by those of the
+// words in the file that say them.
+func (v *verifier) renamed() (map[uint64]uint64, error) {
+	if v.c.Needed == nil || len(v.c.Needed.Renamed) == 0 {
+		return nil, nil
+	}
+	all := map[uint64]uint64{}
+	return all, v.before.EachVersionRef(func(r elfimage.VersionRef) error {
+		if !r.Library {
+			return nil
+		}
+		name, err := v.before.DynString(elfimage.Dyn{Tag: elf.DT_VERNEED, Val: r.Str, Off: r.Off})
+		if to, ok := v.c.Needed.Renamed[name]; ok && to != name {
+			all[r.Off] = r.Str
+		}
+		return err
+	})
+}
+
 // ownStrings checks that what changes in the string table is in our room, or is of a
 // string that the change replaces.
-func (v *verifier) ownStrings() error {
+func (v *verifier) ownStrings(renamed map[uint64]uint64) error {
 	if len(v.strings) == 0 {
 		return nil
 	}
@@ -860,21 +848,14 @@ func (v *verifier) ownStrings() error {
 		return err
 	}
 	for _, d := range v.before.Dynamic {
-		if isRunPath(d.Tag) && v.c.RunPath != nil || d.Tag == elf.DT_NEEDED && v.c.Needed != nil ||
-			d.Tag == elf.DT_SONAME && v.c.Soname != nil {
+		if elfimage.IsStringTag(d.Tag) && v.about(d.Tag) {
 			if err := add(d.Val); err != nil {
 				return err
 			}
 		}
 	}
-	if v.c.Needed != nil && len(v.c.Needed.Renamed) > 0 {
-		err := v.before.EachVersionRef(func(r elfimage.VersionRef) error {
-			if r.Library {
-				return add(r.Str)
-			}
-			return nil
-		})
-		if err != nil {
+	for _, off := range renamed {
+		if err := add(off); err != nil {
 			return err
 		}
 	}
