@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -39,7 +40,7 @@ func (q Symbols) Answer(f *File, s *loader.Load) error {
 	var unknown []string
 	var why error
 	if q.Unused {
-		if unused, err := s.Unused(); err == nil {
+		if unused, err := unused(s); err == nil {
 			f.Unused = []string{}
 			for _, u := range unused {
 				f.Unused = append(f.Unused, u.Name)
@@ -49,7 +50,7 @@ func (q Symbols) Answer(f *File, s *loader.Load) error {
 		}
 	}
 	if q.Undefined {
-		if undefined, err := s.Undefined(); err == nil {
+		if undefined, err := undefined(s); err == nil {
 			f.Undefined = []Undefined{}
 			for _, u := range undefined {
 				if u.Aborts == nil {
@@ -62,18 +63,98 @@ func (q Symbols) Answer(f *File, s *loader.Load) error {
 	}
 	if q.Versions {
 		f.Versions = []Version{}
-		for _, v := range s.Versions() {
-			w := Version{Path: v.By.Path, Library: v.Library, Version: v.Version}
-			if v.To != nil {
-				w.From = &v.To.Path
+		for _, o := range atStart(s) {
+			for i := range o.File.Versions.Needs {
+				v := &o.File.Versions.Needs[i]
+				w := Version{Path: o.Path, Library: v.Library, Version: v.Name}
+				if to := s.Named(v.Library); to != nil && to.Found() && to.File != nil && to.File.Versions.Define(v) {
+					w.From = &to.Path
+				}
+				f.Versions = append(f.Versions, w)
 			}
-			f.Versions = append(f.Versions, w)
 		}
 	}
 	if why != nil {
 		return fmt.Errorf("cannot find out %s: %w", strings.Join(unknown, ", "), why)
 	}
 	return nil
+}
+
+// atStart returns the objects that are loaded at start; none of a static program.
+func atStart(s *loader.Load) (all []*loader.Object) {
+	for _, o := range s.Objects {
+		if s.Role != loader.Static && o.File != nil && o.Found() && (o == s.Main || o.Certain()) {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+// scopeAtStart is the scope of what is loaded at start, and what is in it.
+func scopeAtStart(s *loader.Load) (scope *loader.Scope, objects []*loader.Object, err error) {
+	objects = slices.DeleteFunc(atStart(s), func(o *loader.Object) bool {
+		return o.Err != "" && o.Cause.Optional() // the loader goes on without it
+	})
+	if scope, err = loader.NewScope(s.Interp, objects); err == nil {
+		scope.Now = s.BindNow != ""
+	}
+	return scope, objects, err
+}
+
+// unused returns the libraries in DT_NEEDED of the file itself to which none of its
+// relocations binds, as ldd -u does (LD_DEBUG=unused of glibc, elf/rtld.c). What dlsym
+// looks up later is not known, nor what a library is needed for by just being loaded: its
+// constructors. An error says that a library is missing, or that its symbols cannot be read.
+func unused(s *loader.Load) (unused []loader.Use, err error) {
+	if s.Role == loader.Static {
+		return nil, nil
+	}
+	if len(s.Missing()) > 0 {
+		return nil, errors.New("a library is missing")
+	}
+	scope, _, err := scopeAtStart(s)
+	if err != nil {
+		return nil, err
+	}
+	link, err := s.Main.File.Linkage()
+	if err != nil {
+		return nil, err
+	}
+	used := map[*loader.Object]bool{}
+	for i := range link.References {
+		if o, _ := scope.Bind(s.Main, &link.References[i]); o != nil {
+			used[o] = true
+		}
+	}
+	for _, u := range s.Main.Uses {
+		if u.Cause == loader.Needed && !used[u.To] {
+			unused = append(unused, u)
+		}
+	}
+	return unused, nil
+}
+
+// undefined returns the references of objects loaded at start that [loader.Scope.Unbound] returns, as ldd -r does: what
+// is missing defines nothing. An error says that the symbols of an object cannot be read.
+func undefined(s *loader.Load) (out []loader.Unbound, err error) {
+	if s.Role == loader.Static {
+		return nil, nil
+	}
+	scope, objects, err := scopeAtStart(s)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range objects {
+		if o.File == s.Interp.File {
+			continue // the loader has relocated itself
+		}
+		unbound, err := scope.Unbound(o)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, unbound...)
+	}
+	return out, nil
 }
 
 // UndefinedSymbol is the identifier of what the process does not find a definition of.
@@ -96,7 +177,7 @@ func (c *Case) symbols() {
 		return lacks(o) && driver.Provides(path.Base(o.Name))
 	})
 	ours := func(u loader.Unbound) bool { return !absent || !c.ofDriver(u.Name) }
-	unbound, err := c.Undefined()
+	unbound, err := undefined(c.Load)
 	if err != nil {
 		return
 	}

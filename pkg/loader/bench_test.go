@@ -71,8 +71,8 @@ func BenchmarkLoad(b *testing.B) {
 	})
 }
 
-// BenchmarkUndefined measures what looking symbols up adds: the programs of this machine, a loader that knows nothing yet.
-func BenchmarkUndefined(b *testing.B) {
+// BenchmarkUnbound measures what looking symbols up adds: the programs of this machine, a loader that knows nothing yet.
+func BenchmarkUnbound(b *testing.B) {
 	var programs []string
 	all, _ := filepath.Glob("/usr/bin/*")
 	for _, p := range all {
@@ -90,7 +90,7 @@ func BenchmarkUndefined(b *testing.B) {
 				}
 				for _, p := range programs {
 					if s, err := l.Load(p); err == nil && look {
-						s.Undefined()
+						lookUp(s)
 					}
 				}
 			}

@@ -55,8 +55,8 @@ type Interpreter struct {
 	Soname  string
 	// ReadsNote: it reads resolution notes (nixpkgs' ldcache.patch).
 	ReadsNote bool
+	File      *files.File
 	guessed   bool // no file names it
-	file      *files.File
 	hwcaps    bool // it looks into glibc-hwcaps
 	debian    bool // it passes over files of another machine and byte order, as Debian's do: see ABI.verify
 }
@@ -83,7 +83,7 @@ func (l *Loader) readInterpreter(key systemKey) *Interpreter {
 	in := &Interpreter{Path: p, Kind: GLibc, Version: Newest, Store: store.Contains(p), ReadsNote: l.o.ReadsNote == "yes",
 		guessed: key.guessed}
 	if p == "" { // nixpkgs' glibc, which has no default directories outside the store
-		in.Soname, in.Store, in.Lib, in.file = path.Base(systemOf(a).interpreter), true, "lib",
+		in.Soname, in.Store, in.Lib, in.File = path.Base(systemOf(a).interpreter), true, "lib",
 			files.Unread("", syscall.ENOENT)
 		return in
 	}
@@ -91,7 +91,7 @@ func (l *Loader) readInterpreter(key systemKey) *Interpreter {
 		in.Kind = Musl
 	}
 	data := in.read(l.files, l.abs(p)) // a relative one is the kernel's, from the working directory
-	if isNixLD(in.file, data) && !key.guessed {
+	if isNixLD(in.File, data) && !key.guessed {
 		at := cmp.Or(key.nixLD, nixLDLoader)
 		if data = in.read(l.files, at); in.Why != "" {
 			in.Why = fmt.Sprintf("is nix-ld, and the loader that it becomes, %s, %s", at, in.Why)
@@ -136,22 +136,22 @@ func (l *Loader) readInterpreter(key systemKey) *Interpreter {
 
 // read reads a loader's file; nil where there is none to be read, and sets Found and Why.
 func (in *Interpreter) read(files *files.Files, p string) (data []byte) {
-	in.file = files.Open(p)
-	if in.Soname = in.file.Soname; in.Soname == "" {
+	in.File = files.Open(p)
+	if in.Soname = in.File.Soname; in.Soname == "" {
 		in.Soname = path.Base(in.Path)
 	}
 	in.Found, in.Why = false, ""
-	if in.file.Errno != 0 {
-		in.Why = in.file.Problem()
+	if in.File.Errno != 0 {
+		in.Why = in.File.Problem()
 	}
-	if in.file.ELF == nil || in.file.Size > maxLoader {
+	if in.File.ELF == nil || in.File.Size > maxLoader {
 		return nil
 	}
-	data, err := regular.Read(in.file.Path, maxLoader)
+	data, err := regular.Read(in.File.Path, maxLoader)
 	if err != nil {
 		return nil
 	}
-	in.Why = noLoader(in.file, data)
+	in.Why = noLoader(in.File, data)
 	in.Found = in.Why == ""
 	return data
 }
@@ -230,7 +230,7 @@ const lastSilent Version = 32
 // besideVersion returns the version of a loader that does not say it: what the libc.so.6 beside its file says, or the
 // highest GLIBC_2.N that this defines, which is at most its release, and near it; else the last such version.
 func (l *Loader) besideVersion(in *Interpreter) Version {
-	libc := l.files.Open(path.Dir(l.files.Inside(in.file.Path)) + "/libc.so.6")
+	libc := l.files.Open(path.Dir(l.files.Inside(in.File.Path)) + "/libc.so.6")
 	if libc.ELF == nil {
 		return lastSilent
 	}

@@ -91,7 +91,7 @@ func (l *Loader) system(key systemKey, cpu CPU) *system {
 		y := *l.base.system(key, cpu)
 		in := *y.interp
 		if in.Path != "" {
-			in.file = l.files.Open(l.abs(cmp.Or(in.Becomes, in.Path)))
+			in.File = l.files.Open(l.abs(cmp.Or(in.Becomes, in.Path)))
 		}
 		y.interp = &in
 		v, _ := l.systems.LoadOrStore(key, &y)

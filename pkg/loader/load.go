@@ -354,7 +354,7 @@ func (l *Loader) load(p, interp string, asked Conditions) (*Load, error) {
 	if s.Interp.Becomes != "" {
 		at = s.Interp.Becomes
 	}
-	s.self = &Object{Name: s.Interp.Soname, Path: at, File: s.Interp.file, Rule: ByLoader, Cause: Needed,
+	s.self = &Object{Name: s.Interp.Soname, Path: at, File: s.Interp.File, Rule: ByLoader, Cause: Needed,
 		names: []string{s.Interp.Soname, at}, origin: originOf(s.Interp.Path)}
 	if f.ELF.SkipReason() == elfimage.Loader {
 		s.Role = Static

@@ -1,7 +1,6 @@
 package loader
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -140,105 +139,4 @@ func (u *Unbound) Needs() string {
 		return ""
 	}
 	return u.Version.Name
-}
-
-// scope is the scope of what is loaded at start.
-func (s *Load) scope() (*Scope, error) {
-	var objects []*Object
-	for _, o := range s.Objects {
-		passed := o.Err != "" && o.Cause.Optional() // the loader goes on without it
-		if o.File != nil && o.Found() && !passed && (o == s.Main || o.Certain()) {
-			objects = append(objects, o)
-		}
-	}
-	scope, err := NewScope(s.Interp, objects)
-	if err != nil {
-		return nil, err
-	}
-	scope.Now = s.BindNow != ""
-	return scope, nil
-}
-
-var errMissing = errors.New("a library is missing")
-
-// Unused returns the libraries in DT_NEEDED of the file itself to which none of its
-// relocations binds, as ldd -u does (LD_DEBUG=unused of glibc, elf/rtld.c). What dlsym
-// looks up later is not known, nor what a library is needed for by just being loaded: its
-// constructors. An error says that a library is missing, or that its symbols cannot be read.
-func (s *Load) Unused() (unused []Use, err error) {
-	if s.Role == Static {
-		return nil, nil
-	}
-	if len(s.Missing()) > 0 {
-		return nil, errMissing
-	}
-	scope, err := s.scope()
-	if err != nil {
-		return nil, err
-	}
-	used := map[*Object]bool{}
-	refs := scope.links[0].References
-	for i := range refs {
-		if o, _ := scope.Bind(s.Main, &refs[i]); o != nil {
-			used[o] = true
-		}
-	}
-	for _, u := range s.Main.Uses {
-		if u.Cause == Needed && !used[u.To] {
-			unused = append(unused, u)
-		}
-	}
-	return unused, nil
-}
-
-// Undefined returns the references of objects loaded at start that [Scope.Unbound] returns, as ldd -r does: what is
-// missing defines nothing. An error says that the symbols of an object cannot be read.
-func (s *Load) Undefined() (out []Unbound, err error) {
-	if s.Role == Static {
-		return nil, nil
-	}
-	scope, err := s.scope()
-	if err != nil {
-		return nil, err
-	}
-	for _, o := range scope.objects {
-		if o.File == s.self.File {
-			continue // the loader has relocated itself
-		}
-		unbound, err := scope.Unbound(o)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, unbound...)
-	}
-	return out, nil
-}
-
-// VersionNeed is a symbol version that an object needs, and what is to define it.
-type VersionNeed struct {
-	By      *Object
-	Library string // as DT_VERNEED names it
-	Version string
-	To      *Object // nil where no library loaded by that name defines it
-}
-
-// Versions returns what the objects loaded at start need, as ldd -v does.
-func (s *Load) Versions() (out []VersionNeed) {
-	if s.Role == Static {
-		return nil
-	}
-	for _, o := range s.Objects {
-		if o.File == nil || !o.Found() || o != s.Main && !o.Certain() {
-			continue
-		}
-		for i := range o.File.Versions.Needs {
-			v := &o.File.Versions.Needs[i]
-			to := s.named(v.Library)
-			if to != nil && (!to.Found() || to.File == nil || !to.File.Versions.Define(v)) {
-				to = nil
-			}
-			out = append(out, VersionNeed{o, v.Library, v.Name, to})
-		}
-	}
-	return out
 }

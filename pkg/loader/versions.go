@@ -65,7 +65,7 @@ func (s *Load) checkVersions(objects []*Object) {
 			}
 			relr = relr || v.Name == relrVersion
 			if i == 0 || v.Library != o.File.Versions.Needs[i-1].Library {
-				to = s.named(v.Library)
+				to = s.Named(v.Library)
 				s.step(len(s.Objects) / 32)
 			}
 			switch {
@@ -163,8 +163,8 @@ func (s *Load) refuse(o *Object, format string, args ...any) {
 	}
 }
 
-// named is find_needed: the first object that a name was found to be, missing ones included.
-func (s *Load) named(name string) *Object {
+// Named is find_needed: the first object that a name was found to be, missing ones included.
+func (s *Load) Named(name string) *Object {
 	if name == "" && s.Main.Rule == ByProgram {
 		return s.Main
 	}
