@@ -80,8 +80,8 @@ func (v *verifier) about(tag elf.DynTag) bool {
 	return false
 }
 
-// asked makes sure that .dynamic, PT_INTERP and the tables of versions say what the change asks for; dynamic compares what
-// it is not about.
+// asked makes sure that .dynamic, PT_INTERP and the tables of versions say what the change asks for; dynamic compares
+// what it is not about.
 func (v *verifier) asked() error {
 	c, after := v.c, v.after
 	for _, tag := range []elf.DynTag{elf.DT_RUNPATH, elf.DT_RPATH, elf.DT_NEEDED, elf.DT_SONAME} {
