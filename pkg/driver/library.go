@@ -247,3 +247,15 @@ func matches(pattern, stem string) bool {
 	ok, err := path.Match(pattern, stem)
 	return ok && err == nil
 }
+
+// PartOf reports whether a library is a part of what another one belongs to: libcudnn_engines_precompiled.so.9 of
+// libcudnn.so.9, libnvrtc-builtins.so.12.4 of libnvrtc.so.12. A version's first number is the same.
+func PartOf(name, of string) bool {
+	stem, version, _ := strings.Cut(of, ".so")
+	its, have, _ := strings.Cut(name, ".so")
+	family, _, _ := strings.Cut(stem, "_")
+	major := func(v string) string { m, _, _ := strings.Cut(strings.TrimPrefix(v, "."), "."); return m }
+	return family != "" && its != stem && (strings.HasPrefix(its, family+"_") || strings.HasPrefix(its, family+"-")) &&
+		!strings.Contains(its, ".alt") &&
+		major(version) != "" && (major(have) == "" || major(have) == major(version))
+}

@@ -105,7 +105,7 @@ func (c *Case) toolkit() {
 		f := Conclusion{ID: OpenedAbsent, Object: p.To, By: p.By, Severity: Note,
 			Message: fmt.Sprintf("%s, which %s opens by name, is not found", p.Name, c.who(p.By))}
 		whole := func(o *loader.Object) bool {
-			return o.Found() && (part(name, path.Base(o.Name)) || o.File != nil && part(name, o.File.Soname))
+			return o.Found() && (driver.PartOf(name, path.Base(o.Name)) || o.File != nil && driver.PartOf(name, o.File.Soname))
 		}
 		if whole(p.By) {
 			f.Severity = ""
@@ -151,18 +151,6 @@ func (c *Case) byAnother(p *loader.Opening) bool {
 		other, _, _ := strings.Cut(path.Base(u.Name), ".so")
 		return other == stem && u.To.Found()
 	})
-}
-
-// part reports whether a library is a part of what another one belongs to: libcudnn_engines_precompiled.so.9 of
-// libcudnn.so.9, libnvrtc-builtins.so.12.4 of libnvrtc.so.12. A version's first number is the same.
-func part(name, of string) bool {
-	stem, version, _ := strings.Cut(of, ".so")
-	its, have, _ := strings.Cut(name, ".so")
-	family, _, _ := strings.Cut(stem, "_")
-	major := func(v string) string { m, _, _ := strings.Cut(strings.TrimPrefix(v, "."), "."); return m }
-	return family != "" && its != stem && (strings.HasPrefix(its, family+"_") || strings.HasPrefix(its, family+"-")) &&
-		!strings.Contains(its, ".alt") &&
-		major(version) != "" && (major(have) == "" || major(have) == major(version))
 }
 
 // let is the remedy of letting an object that opens a library by its name find it.

@@ -3,6 +3,7 @@ package process
 import (
 	"path"
 	"slices"
+	"strings"
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/files"
@@ -124,9 +125,21 @@ func (s *State) OpenAll(want func(o *loader.Object, l files.Literal) bool, keep 
 					continue
 				}
 			}
-			open(l.Name, l)
+			open(s.versioned(o, l.Name), l)
 		}
 	}
+}
+
+// versioned returns the name by which a library opens a part of its own package that it names without a version: with
+// its own, where there is such a file. In cuDNN's libcudnn.so.9 stands "libcudnn_ops.so", and libcudnn_ops.so.9 is
+// opened, while a distribution may have the other in /usr/lib, of another version.
+func (s *State) versioned(o *loader.Object, name string) string {
+	_, version, _ := strings.Cut(o.File.Soname, ".so")
+	if version == "" || !strings.HasSuffix(name, ".so") || !driver.PartOf(name, o.File.Soname) ||
+		s.Alone(name+version, o, loader.DlopenString) == nil {
+		return name
+	}
+	return name + version
 }
 
 // script opens what the start's script has its interpreter open.

@@ -126,7 +126,11 @@ def cuobjdump(program, path, own):
     """The number of cubins and PTX of each architecture, as NVIDIA's program lists them."""
     for flag, kind, pattern in (("--list-elf", "cubin", r"\.(sm_\w+)\.cubin"), ("--list-ptx", "PTX", r"\.(sm_\w+)\.ptx")):
         count = collections.Counter(re.findall(pattern, run(program, flag, path)))
-        same("cuobjdump " + flag, path, {a.replace("compute_", "sm_"): n for (k, a), n in own.items() if k == kind}, dict(count))
+        said = collections.Counter()
+        for (k, a), n in own.items():
+            if k == kind:  # CUDA 13.0's names code for a family, sm_100f, as sm_100
+                said[a.replace("compute_", "sm_").removesuffix("f")] += n
+        same("cuobjdump " + flag, path, dict(said), {a.removesuffix("f"): n for a, n in count.items()})
 
 
 def loader(path, elf):
