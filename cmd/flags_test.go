@@ -292,6 +292,7 @@ func snapshot(t *testing.T) func() {
 		}
 	}
 	copyAll(".", keep)
+	t.Cleanup(func() { exec.Command("chmod", "-R", "u+w", keep).Run() }) // finishedPath
 	return func() {
 		exec.Command("chmod", "-R", "u+w", ".").Run() // what is in finishedPath
 		entries, _ := os.ReadDir(".")

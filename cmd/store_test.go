@@ -61,6 +61,10 @@ func storeOf(t *testing.T) (store string) {
 	finish(t, "nix/store/"+storeHash+"done")
 	finish(t, "nix/store/"+storeHash+"copied")
 	os.Chmod("nix/store/"+storeHash+"copied", 0o755)
+	if os.Getuid() != 0 { // who needs leave to make a copy beside a file
+		os.Chmod("nix/store/"+storeHash+"copied/lib", 0o755)
+		os.Chmod("nix/store/"+storeHash+"done/lib", 0o755)
+	}
 	os.Mkdir("nix/store/.links", 0o755)
 	os.Link("nix/store/"+storeHash+"done/lib/lib.so", "nix/store/.links/1111111111111111111111111111111111111111111111111111")
 	os.Symlink("nix/store/"+storeHash+"done", "result")
@@ -129,8 +133,8 @@ func TestEditorsRefuseTheStore(t *testing.T) {
 						if now, _ := os.ReadFile(at); string(now) == other.was {
 							t.Errorf("%s %s leaves %s as it is: %s", line, argument, at, said)
 						}
-						os.WriteFile(at, []byte(other.was), 0o644)
-						os.Chmod(at, 0o444)
+						os.Remove(at)
+						os.WriteFile(at, []byte(other.was), 0o444)
 					}
 				}
 			}
