@@ -1,8 +1,10 @@
 package fixup
 
 import (
+	"path"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -13,53 +15,23 @@ type pattern struct {
 	re   *regexp.Regexp
 }
 
+// patternPart is a set, of which a "]" may be the first member, or one character.
+var patternPart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)\[(?:!.|[^!])[^]]*]|.`) })
+
 func newPattern(written string) pattern {
-	text := characters(written)
-	var b strings.Builder
-	b.WriteString(`(?s)\A`)
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; c {
-		case '*':
-			b.WriteString(".*")
-		case '?':
-			b.WriteString(".")
-		case '[':
-			j := i + 1
-			if j < len(text) && text[j] == '!' {
-				j++
-			}
-			if j < len(text) && text[j] == ']' {
-				j++
-			}
-			k := strings.IndexByte(text[min(j, len(text)):], ']')
-			if k < 0 {
-				b.WriteString(`\[`)
-				continue
-			}
-			set := text[i+1 : j+k]
-			i = j + k
-			b.WriteByte('[')
-			if strings.HasPrefix(set, "!") {
-				b.WriteByte('^')
-				set = set[1:]
-			}
-			for _, c := range set {
-				if c == '-' {
-					b.WriteByte('-')
-				} else {
-					b.WriteString(regexp.QuoteMeta(string(c)))
-				}
-				if c == '^' || c == '&' || c == '~' {
-					continue
-				}
-			}
-			b.WriteByte(']')
-		default:
-			b.WriteString(regexp.QuoteMeta(text[i : i+1])) // of a character of several bytes, each: none is a sign
+	re, err := regexp.Compile(`(?s)\A` + patternPart().ReplaceAllStringFunc(characters(written), func(part string) string {
+		switch {
+		case part == "*":
+			return ".*"
+		case part == "?":
+			return "."
+		case part[0] != '[' || part == "[":
+			return regexp.QuoteMeta(part)
+		case part[1] == '!':
+			return "[^" + regexp.QuoteMeta(part[2:len(part)-1]) + "]"
 		}
-	}
-	b.WriteString(`\z`)
-	re, err := regexp.Compile(b.String())
+		return "[" + regexp.QuoteMeta(part[1:len(part)-1]) + "]" // a "-" is none of its signs, and means the same in both
+	}) + `\z`)
 	if err != nil { // a range that goes backwards matches nothing, in Python an error
 		re = regexp.MustCompile(`\z.`)
 	}
@@ -67,6 +39,9 @@ func newPattern(written string) pattern {
 }
 
 func (p pattern) match(name string) bool { return p.re.MatchString(characters(name)) }
+
+// of reports whether a library, which may be a path, is one of the pattern.
+func (p pattern) of(library string) bool { return p.match(path.Base(library)) }
 
 // characters returns a text in which a byte that is no part of UTF-8 is a character of its own, as in Python's names of
 // files.

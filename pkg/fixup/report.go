@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"sort"
 	"strings"
 
 	"cuda-runpath/pkg/driver"
@@ -283,8 +282,7 @@ func (r *Resolver) withSoname(p *Plan, soname string) []Named {
 		}
 		return true
 	})
-	// sort, not slices: made for one more type, the functions of slices are 15 kB of program.
-	sort.Slice(out, func(i, j int) bool { return out[i].Path < out[j].Path })
+	slices.SortFunc(out, func(a, b Named) int { return strings.Compare(a.Path, b.Path) })
 	return out[:min(len(out), maxNear)]
 }
 

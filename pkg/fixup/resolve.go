@@ -519,11 +519,8 @@ func arch(o *Object) string {
 
 func (r *Resolver) needs(p *Plan) {
 	o := p.Object
-	needed := make([]Need, len(o.Needed))
-	p.Needs = make([]*Need, len(o.Needed), len(o.Needed)+len(o.Notes))
-	for i := range o.Needed {
-		needed[i] = Need{Names: o.Needed[i : i+1 : i+1], Cause: loader.Needed, Priority: Required}
-		p.Needs[i] = &needed[i]
+	for _, name := range o.Needed {
+		p.Needs = append(p.Needs, &Need{Names: []string{name}, Cause: loader.Needed, Priority: Required})
 	}
 	for _, note := range o.Notes {
 		if len(note.Sonames) == 0 {
@@ -865,7 +862,7 @@ func (r *Resolver) refuse(p *Plan, name string, c Candidate) string {
 
 // ignored reports whether a library may be missing.
 func (r *Resolver) ignored(name string) bool {
-	return slices.ContainsFunc(r.ignore, func(p pattern) bool { return p.match(path.Base(name)) })
+	return slices.ContainsFunc(r.ignore, func(p pattern) bool { return p.of(name) })
 }
 
 // in is the directory of the C library on which a file will run, "" where that is not said.
@@ -878,13 +875,8 @@ func (r *Resolver) in(p *Plan) string {
 
 // excuse looks for the pattern by which a missing library is ignored.
 func (r *Resolver) excuse(n *Need) {
-	for _, p := range r.ignore {
-		for _, name := range n.Names {
-			if p.match(path.Base(name)) {
-				n.Outcome, n.Pattern = Ignored, p.text
-				return
-			}
-		}
+	if i := slices.IndexFunc(r.ignore, func(p pattern) bool { return slices.ContainsFunc(n.Names, p.of) }); i >= 0 {
+		n.Outcome, n.Pattern = Ignored, r.ignore[i].text
 	}
 }
 

@@ -1,4 +1,4 @@
-package plainfile
+package plainfile_test
 
 import (
 	"bytes"
@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/plainfile/redirect"
 	"cuda-runpath/pkg/regular"
 
 	"golang.org/x/sys/unix"
@@ -22,11 +24,11 @@ import (
 func TestMain(m *testing.M) {
 	if name := os.Getenv("PLAINFILE_TEST_LOOP"); name != "" {
 		for n := 0; ; n++ {
-			_ = Write(name, 0o644, bytes.Repeat([]byte{'a' + byte(n%2)}, 64<<10))
+			_ = redirect.Write(name, 0o644, bytes.Repeat([]byte{'a' + byte(n%2)}, 64<<10))
 		}
 	}
 	if name := os.Getenv("PLAINFILE_TEST_ONCE"); name != "" {
-		if err := Write(name, 0o644, make([]byte, 64<<10)); err != nil {
+		if err := redirect.Write(name, 0o644, make([]byte, 64<<10)); err != nil {
 			os.Stderr.WriteString(err.Error())
 			os.Exit(1)
 		}
@@ -92,7 +94,7 @@ func TestWriteMakesAFileWithTheUmask(t *testing.T) {
 	old := unix.Umask(0o027)
 	defer unix.Umask(old)
 	name := filepath.Join(dir, "report")
-	if err := Write(name, 0o666, []byte("new")); err != nil {
+	if err := redirect.Write(name, 0o666, []byte("new")); err != nil {
 		t.Fatal(err)
 	}
 	want(t, name, "new")
@@ -113,7 +115,7 @@ func TestWriteKeepsModeOwnerAndAttributes(t *testing.T) {
 	}
 	attributes := unix.Setxattr(name, "user.kept", []byte("value"), 0) == nil
 	before := inode(t, name)
-	if err := Write(name, 0o666, []byte("new")); err != nil {
+	if err := redirect.Write(name, 0o666, []byte("new")); err != nil {
 		t.Fatal(err)
 	}
 	want(t, name, "new")
@@ -142,7 +144,7 @@ func TestWriteKeepsNoPrivilege(t *testing.T) {
 	put(t, name, "old", 0o755|os.ModeSetuid|os.ModeSetgid|os.ModeSticky)
 	capability := "\x01\x00\x00\x02\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00" // cap_net_bind_service=ep, capability(7)
 	given := unix.Setxattr(name, "security.capability", []byte(capability), 0)
-	if err := Write(name, 0o666, []byte("new")); err != nil {
+	if err := redirect.Write(name, 0o666, []byte("new")); err != nil {
 		t.Fatal(err)
 	}
 	want(t, name, "new")
@@ -162,7 +164,7 @@ func TestAUsersOwnFileStays(t *testing.T) {
 	dir := memory(t)
 	put(t, filepath.Join(dir, ".new-report"), "mine", 0o600)
 	for _, data := range []string{"a", "b"} {
-		if err := Write(filepath.Join(dir, "report"), 0o666, []byte(data)); err != nil {
+		if err := redirect.Write(filepath.Join(dir, "report"), 0o666, []byte(data)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -178,7 +180,7 @@ func TestWriteGivesNobodyNewRights(t *testing.T) {
 	if out, err := exec.Command("setfacl", "-d", "-m", "u:1234:rw", dir).CombinedOutput(); err != nil {
 		t.Skipf("setfacl: %v: %s", err, out)
 	}
-	if err := Write(name, 0o666, []byte("new")); err != nil {
+	if err := redirect.Write(name, 0o666, []byte("new")); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := unix.Getxattr(name, "system.posix_acl_access", nil); err == nil && n > 0 {
@@ -198,10 +200,10 @@ func TestWriteFollowsLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := Write(filepath.Join(dir, "a"), 0o666, []byte("new")); err != nil {
+	if err := redirect.Write(filepath.Join(dir, "a"), 0o666, []byte("new")); err != nil {
 		t.Fatal(err)
 	}
-	if err := Write(filepath.Join(dir, "dangling"), 0o666, []byte("made")); err != nil {
+	if err := redirect.Write(filepath.Join(dir, "dangling"), 0o666, []byte("made")); err != nil {
 		t.Fatal(err)
 	}
 	want(t, filepath.Join(dir, "real/file"), "new")
@@ -230,7 +232,7 @@ func TestWriteIntoAPipe(t *testing.T) {
 		got <- string(b)
 	}()
 	long := strings.Repeat("x", 200<<10) // more than a pipe holds
-	if err := Write(name, 0o666, []byte(long)); err != nil {
+	if err := redirect.Write(name, 0o666, []byte(long)); err != nil {
 		t.Fatal(err)
 	}
 	if s := <-got; s != long {
@@ -243,13 +245,13 @@ func TestWriteIntoAPipe(t *testing.T) {
 
 func TestWriteIntoADevice(t *testing.T) {
 	before := inode(t, "/dev/null")
-	if err := Write("/dev/null", 0o666, []byte("new")); err != nil {
+	if err := redirect.Write("/dev/null", 0o666, []byte("new")); err != nil {
 		t.Fatal(err)
 	}
 	if inode(t, "/dev/null") != before {
 		t.Error("the device is another one")
 	}
-	if err := Write("/dev/full", 0o666, []byte("new")); !errors.Is(err, unix.ENOSPC) {
+	if err := redirect.Write("/dev/full", 0o666, []byte("new")); !errors.Is(err, unix.ENOSPC) {
 		t.Errorf("/dev/full: %v", err)
 	}
 }
@@ -261,7 +263,7 @@ func TestWriteKeepsHardLinks(t *testing.T) {
 	if err := os.Link(a, b); err != nil {
 		t.Fatal(err)
 	}
-	if err := Write(a, 0o666, []byte("new")); err != nil {
+	if err := redirect.Write(a, 0o666, []byte("new")); err != nil {
 		t.Fatal(err)
 	}
 	want(t, a, "new")
@@ -287,7 +289,7 @@ func TestWriteInPlaceNeedsRoom(t *testing.T) {
 func TestWriteWhereItMayNot(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{dir, filepath.Join(dir, "missing/report"), dir + "/new/"} {
-		if err := Write(name, 0o666, []byte("new")); err == nil {
+		if err := redirect.Write(name, 0o666, []byte("new")); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
@@ -297,7 +299,7 @@ func TestWriteWhereItMayNot(t *testing.T) {
 	}
 	name := filepath.Join(dir, "read-only")
 	put(t, name, "old", 0o444)
-	if err := Write(name, 0o666, []byte("new")); !errors.Is(err, unix.EACCES) {
+	if err := redirect.Write(name, 0o666, []byte("new")); !errors.Is(err, unix.EACCES) {
 		t.Errorf("a read-only file: %v", err)
 	}
 	want(t, name, "old")
@@ -314,18 +316,18 @@ func TestReplaceFollowsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	if err := Replace(d, "unit", 0o644, []byte("new")); !errors.Is(err, regular.ErrLink) {
+	if err := plainfile.Replace(d, "unit", 0o644, []byte("new")); !errors.Is(err, regular.ErrLink) {
 		t.Errorf("a link: %v", err)
 	}
 	want(t, filepath.Join(dir, "victim"), "old")
 	for _, base := range []string{"", ".", "..", "a/b", "../x"} {
-		if err := Replace(d, base, 0o644, nil); err == nil {
+		if err := plainfile.Replace(d, base, 0o644, nil); err == nil {
 			t.Errorf("%q: no error", base)
 		}
 	}
 	old := unix.Umask(0o077)
 	defer unix.Umask(old)
-	if err := Replace(d, "fresh", 0o644, []byte("new")); err != nil {
+	if err := plainfile.Replace(d, "fresh", 0o644, []byte("new")); err != nil {
 		t.Fatal(err)
 	}
 	if info, _ := os.Stat(filepath.Join(dir, "fresh")); info.Mode() != 0o644 {
@@ -362,7 +364,7 @@ func TestWriteChangesNoOtherFile(t *testing.T) {
 	}()
 	name := filepath.Join(dir, "report")
 	for n := range 500 {
-		_ = Write(name, 0o666, []byte{byte(n)})
+		_ = redirect.Write(name, 0o666, []byte{byte(n)})
 		if info, err := os.Lstat(name); err == nil && info.Mode()&os.ModeSymlink != 0 {
 			os.Remove(name)
 		}
@@ -396,7 +398,7 @@ func TestAKilledWriteLeavesOldOrNew(t *testing.T) {
 	if entries, _ := os.ReadDir(dir); len(entries) > 2 {
 		t.Errorf("%d names left, want at most one beside the file", len(entries))
 	}
-	if err := Write(name, 0o644, []byte("c")); err != nil {
+	if err := redirect.Write(name, 0o644, []byte("c")); err != nil {
 		t.Fatal(err)
 	}
 	wantOnly(t, dir, "report")
@@ -422,7 +424,7 @@ func TestReplaceOpensNoFIFO(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	if err := Replace(d, "fifo", 0o600, nil); !errors.Is(err, regular.ErrNotRegular) {
+	if err := plainfile.Replace(d, "fifo", 0o600, nil); !errors.Is(err, regular.ErrNotRegular) {
 		t.Error(err)
 	}
 	if n, _ := unix.Read(watch, make([]byte, 4096)); n > 0 {
@@ -462,7 +464,7 @@ func TestWhatAnotherChangedIsNotReplaced(t *testing.T) {
 			t.Fatal(err)
 		}
 		theirs, _ := os.ReadFile(name)
-		err = ReplaceRead(d, "nix.conf", 0o644, []byte("mine"), read)
+		err = plainfile.ReplaceRead(d, "nix.conf", 0o644, []byte("mine"), read)
 		if what == "nothing" {
 			if err != nil {
 				t.Error(err)
@@ -479,14 +481,14 @@ func TestWhatAnotherChangedIsNotReplaced(t *testing.T) {
 	}
 	_ = os.Remove(name)
 	put(t, name, "made meanwhile", 0o644)
-	if err := ReplaceRead(d, "nix.conf", 0o644, []byte("mine"), nil); !errors.Is(err, regular.ErrChanged) {
+	if err := plainfile.ReplaceRead(d, "nix.conf", 0o644, []byte("mine"), nil); !errors.Is(err, regular.ErrChanged) {
 		t.Error(err)
 	}
 	want(t, name, "made meanwhile")
 	if err := os.Remove(name); err != nil {
 		t.Fatal(err)
 	}
-	if err := ReplaceRead(d, "nix.conf", 0o644, []byte("mine"), nil); err != nil {
+	if err := plainfile.ReplaceRead(d, "nix.conf", 0o644, []byte("mine"), nil); err != nil {
 		t.Error(err)
 	}
 	want(t, name, "mine")
@@ -507,7 +509,7 @@ func TestWhatIsInTheWayIsSaid(t *testing.T) {
 			t.Fatal(err)
 		}
 		// Where it was waited for until the end, another process is said to keep it.
-		err := Write(name, 0o666, []byte("new"))
+		err := redirect.Write(name, 0o666, []byte("new"))
 		if err == nil || !strings.Contains(err.Error(), regular.TempName(0, "report")+" is in the way") || strings.Contains(err.Error(), "keeps it") {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -530,7 +532,7 @@ func TestWhatIsInTheWayIsSaid(t *testing.T) {
 			done <- err
 			return
 		}
-		done <- Write(name, 0o666, []byte("new"))
+		done <- redirect.Write(name, 0o666, []byte("new"))
 	}()
 	err := <-done
 	if err == nil || !strings.Contains(err.Error(), "is in the way: permission denied") {
@@ -563,7 +565,7 @@ func TestWhatGetsNoNameIsNotWrittenInPlace(t *testing.T) {
 			err = unix.Setfsuid(1234)
 		}
 		if err == nil {
-			err = rename(n, int(dir.Fd()), "report", &st)
+			err = plainfile.Rename(n, int(dir.Fd()), "report", &st)
 		}
 		done <- err
 	}()
@@ -585,7 +587,7 @@ func TestAnOrdinaryUsersFileIsReplaced(t *testing.T) {
 			done <- err
 			return
 		}
-		done <- Write(name, 0o666, []byte("new"))
+		done <- redirect.Write(name, 0o666, []byte("new"))
 	}()
 	if err := <-done; err != nil {
 		t.Fatal(err)

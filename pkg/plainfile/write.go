@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -16,72 +15,6 @@ import (
 
 // errInPlace: what replaces the file cannot be all that it was.
 var errInPlace = errors.New("")
-
-// Write gives the file that name leads to these contents, as ">" of a shell would: links
-// are followed, a device or a FIFO is written to, and a file that is not there is made
-// with perm, of which the umask takes away. See [Replace] for what is kept.
-func Write(name string, perm fs.FileMode, data []byte) error {
-	if err := write(name, perm, data); err != nil {
-		var pe *fs.PathError
-		if errors.As(err, &pe) {
-			err = pe.Err // of a name that nobody gave
-		}
-		return fmt.Errorf("writing %s: %w", name, err)
-	}
-	return nil
-}
-
-func write(name string, perm fs.FileMode, data []byte) error {
-	fd, err := regular.Descriptor(unix.AT_FDCWD, name, unix.O_PATH)
-	if errors.Is(err, unix.ENOENT) {
-		info, err := os.Lstat(name)
-		if err == nil && info.Mode()&fs.ModeSymlink != 0 {
-			// Only the kernel knows whether this link may be followed (proc(5), protected_symlinks).
-			f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, perm)
-			if err != nil {
-				return err
-			}
-			defer f.Close()
-			return inPlace(int(f.Fd()), data)
-		}
-		if strings.HasSuffix(name, "/") {
-			return unix.EISDIR
-		}
-		dir, err := OpenDir(filepath.Dir(name))
-		if err != nil {
-			return err
-		}
-		defer dir.Close()
-		return Replace(dir, filepath.Base(name), Masked(perm), data)
-	}
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return err
-	}
-	if st.Mode&unix.S_IFMT == unix.S_IFREG {
-		// The name without links, as the kernel has just followed them.
-		if real, err := os.Readlink(regular.ProcPath(fd)); err == nil {
-			if dir, err := OpenDir(filepath.Dir(real)); err == nil {
-				defer dir.Close()
-				return replace(dir, filepath.Base(real), data, &st)
-			}
-		}
-	}
-	// A device or a FIFO, or a file that this process cannot name.
-	to, err := regular.Reopen(fd, unix.AT_FDCWD, name, unix.O_WRONLY|unix.O_NOCTTY)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(to)
-	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return writeAll(to, data)
-	}
-	return inPlace(to, data)
-}
 
 // Replace gives the file called base in an open directory these contents: at any moment it
 // is the old file or the new one, also if this process is killed, and it is on the disk
@@ -176,7 +109,7 @@ func replace(dir *os.File, base string, data []byte, expected *unix.Stat_t) erro
 		return err
 	}
 	defer unix.Close(to)
-	return inPlace(to, data)
+	return InPlace(to, data)
 }
 
 // same reports whether a file is the one that it was, and as it was. Nobody can set the time of
@@ -272,8 +205,8 @@ func rename(n *regular.Nameless, at int, base string, st *unix.Stat_t) error {
 	return regular.SyncDir(at)
 }
 
-// inPlace overwrites a regular file, if there is room for all of it.
-func inPlace(fd int, data []byte) error {
+// InPlace overwrites a regular file that is open, if there is room for all of it.
+func InPlace(fd int, data []byte) error {
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_FSIZE, &limit) == nil && uint64(len(data)) > limit.Cur {
 		return unix.EFBIG

@@ -1,0 +1,4 @@
+package plainfile
+
+// Rename is rename, for the tests.
+var Rename = rename
