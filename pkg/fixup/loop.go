@@ -437,14 +437,10 @@ func (w *loop) fails(p *Plan) bool {
 
 // conflict says for whom what one takes does not do, once for each name.
 func (w *loop) conflict(a, b ask, lacks []string) {
-	pa, pb := w.of(a.by), w.of(b.by)
-	if pa != nil && pb != nil {
-		if an, bn := pa.need(a.name), pb.need(b.name); an != nil && bn != nil && !w.chosen(pa, an) && !w.chosen(pb, bn) &&
-			!w.brings(a.by) && !w.brings(b.by) {
-			return // none of the two is ours to change
-		}
+	if !w.gets(a.by) && !w.gets(b.by) {
+		return
 	}
-	p := cmp.Or(pa, pb)
+	p := cmp.Or(w.of(a.by), w.of(b.by))
 	for _, by := range []*member{a.by, b.by} {
 		for c := range w.chain(by) {
 			p = cmp.Or(p, c.plan)
@@ -518,11 +514,16 @@ func (s *start) spoils(other *start) bool {
 	})
 }
 
-// brings reports whether an object is in a start by what the run has found.
-func (w *loop) brings(o *member) bool {
-	for c := range w.chain(o) {
-		if c.need.Outcome == Found {
-			return true
+// gets reports whether a start in which a file asks for a library gets what it lacked: in others all is as it was.
+func (w *loop) gets(by *member) bool {
+	found := func(n *Need) bool { return n.Outcome == Found && n.Cause == loader.Needed }
+	for _, s := range w.all {
+		if slices.ContainsFunc(s.asks, func(a ask) bool { return a.by.file.Path == by.file.Path }) {
+			for p := range s.loads {
+				if slices.ContainsFunc(p.Needs, found) {
+					return true
+				}
+			}
 		}
 	}
 	return false

@@ -325,3 +325,39 @@ func TestABuildIsWorseThanNixpkgs(t *testing.T) {
 		t.Errorf("nothing is worse, and %q", got)
 	}
 }
+
+// By hand, what a plugin finds only in a program whose DT_RPATH it inherits is what meets the libraries of other plugins there.
+func TestByHandAPluginGetsWhatClashesWithWhatAnotherInherits(t *testing.T) {
+	s := newStage(t)
+	s.put("out/bin/run", onStage("libc.so.6").opens("libc.so.6").with(elf.DT_RPATH, "$ORIGIN/../lib").Object)
+	s.put("out/lib/libq.so", lib("libq.so").defines("V_1", "V_2").Object)
+	s.put("out/deps/libq.so", lib("libq.so").defines("V_1").Object)
+	s.put("out/a/plugin0.so", lib("plugin0.so", "libq.so").requires("libq.so", "V_1").with(elf.DT_RUNPATH, "$ORIGIN").Object)
+	s.put("out/b/plugin1.so", lib("plugin1.so", "libq.so").requires("libq.so", "V_2").Object)
+	s.byHand()
+	r := s.resolve()
+	r.list("out/a/plugin0.so", "$ORIGIN:$ORIGIN/../lib")
+	if p := r.plan("out/b/plugin1.so"); p.Changes() || !p.need("libq.so").inherited {
+		t.Errorf("%+v", p.need("libq.so"))
+	}
+}
+
+// By hand, what a plugin has loaded without the run's help is in a process by the run all the same, where that makes it one that can
+// be opened.
+func TestByHandAPluginCanBeOpenedAndBringsWhatClashes(t *testing.T) {
+	s := newStage(t)
+	s.put("out/a/plugin0.so", lib("plugin0.so", "libv.so").requires("libv.so", "V_1").with(elf.DT_RUNPATH, "$ORIGIN").Object)
+	s.put("out/a/libv.so", lib("libv.so").defines("V_1").Object)
+	s.put("out/b/plugin2.so", lib("plugin2.so", "libk.so", "libu.so").with(elf.DT_RUNPATH, "$ORIGIN").Object)
+	s.put("out/b/libu.so", lib("libu.so", "libv.so").requires("libv.so", "V_2").with(elf.DT_RUNPATH, "$ORIGIN").Object)
+	s.put("out/b/libv.so", lib("libv.so").defines("V_2").Object)
+	s.put("out/c/libk.so", lib("libk.so").Object)
+	s.byHand()
+	var warned []string
+	for _, p := range s.resolve().plans {
+		warned = append(warned, p.Warnings...)
+	}
+	if len(warned) != 1 || !strings.Contains(warned[0], "libv.so") {
+		t.Errorf("%q", warned)
+	}
+}

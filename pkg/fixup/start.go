@@ -111,6 +111,11 @@ func (w *loop) start(l *loader.Loader, p *Plan) *start {
 				s.faults = append(s.faults, fault{start: s, ask: a, need: n})
 			case u.To.File != nil && u.To.File.Versioned() && !libCName(u.Name):
 				s.asks = append(s.asks, a)
+			case n != nil && n.inherited && !u.To.Found():
+				if lib := w.r.ix.at(n.Where); lib != nil && lib.Versioned() {
+					a.takes = &member{name: u.Name, path: n.Where, file: lib.File, by: by}
+					s.asks = append(s.asks, a)
+				}
 			}
 			var lacks []string
 			for _, l := range u.To.Lacks {
