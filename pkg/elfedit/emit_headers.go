@@ -20,13 +20,13 @@ func (p *planner) headers(l *layout, alone bool) (h headers, err error) {
 	case l.record.size == 0:
 		if !same || p.goal.osabi != nil || !slices.Equal(l.progs, im.Progs) {
 			progs := l.progs
-			if !alone || len(p.sectionWrites(l)) > 0 {
+			if !alone || len(im.sectionWrites(l)) > 0 {
 				progs = p.marked(l)
 			}
 			h.first, err = p.header(progs, l.shoff, len(l.sections))
 		}
 		if same {
-			h.cover = p.sectionWrites(l)
+			h.cover = im.sectionWrites(l)
 		}
 	case l.wider > 0: // in place: a section over what is new, and then the new one
 		h.first, err = p.header(p.marked(l), im.Shoff, len(im.Sections))
@@ -173,8 +173,7 @@ func (p *planner) changedSections(l *layout, also int) (first, last int) {
 }
 
 // sectionWrites are the section headers that change where they are.
-func (p *planner) sectionWrites(l *layout) []write {
-	im := p.im
+func (im *image) sectionWrites(l *layout) []write {
 	if l.shoff != im.Shoff || len(l.sections) > len(im.Sections) {
 		return nil // they are among what is new
 	}

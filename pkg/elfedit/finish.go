@@ -425,7 +425,7 @@ func (f *finisher) sections() error {
 			return q.Type == elf.PT_NOTE && q.Vaddr == s.Addr
 		})
 		if s.Type == elf.SHT_NOTE && !gone && im.sectionNamed(i, cacheSection) {
-			s.Type, s.NameOff = elf.SHT_PROGBITS, s.NameOff+uint32(len(cacheSection)-len(cacheName))
+			im.makeHole(s)
 		}
 	}
 	for _, w := range r.wide {
@@ -595,9 +595,7 @@ func (f *finisher) alone(scrub bool) (*Edit, error) {
 			return nil, err
 		}
 		scrub = scrub && !done
-		if err := f.uncover(); err != nil {
-			return nil, err
-		}
+		f.uncover()
 	}
 	if scrub {
 		if err := f.strays(); err != nil {
@@ -610,21 +608,15 @@ func (f *finisher) alone(scrub bool) (*Edit, error) {
 	}
 	e := &Edit{im: im, size: int64(im.size), finishes: true}
 	q.Flags &^= elfimage.Editing | recorded
-	e.writes = append(f.writes, im.progAt(f.seg, *q))
+	headers := im.sectionWrites(&layout{sections: f.view.Sections, shoff: im.Shoff})
+	e.writes = slices.Concat(headers, f.writes, []write{im.progAt(f.seg, *q)})
 	return e, e.verified(f.view, Change{}, f.claims)
 }
 
 // uncover lets sections say of what .dynamic refers to in the segment of the edit what that says, and those that were
 // over all of the segment for the time end before.
-func (f *finisher) uncover() error {
-	im, q := f.im, &f.im.Progs[f.seg]
-	sections := slices.Clone(im.Sections)
-	var covers []int
-	for i := range sections {
-		if s := &sections[i]; isCover(s) && im.SectionName(i) == "" {
-			covers = append(covers, i)
-		}
-	}
+func (f *finisher) uncover() {
+	im, q, sections := f.im, &f.im.Progs[f.seg], f.view.Sections
 	for i := range sections {
 		s := &sections[i]
 		tag, table := elfimage.TableOfSection(s.Type)
@@ -641,27 +633,19 @@ func (f *finisher) uncover() error {
 			s.Off, s.Addr, s.Size = off, d.Val, size
 		}
 	}
-	for i := range sections { // one that is larger for the time
-		if s := &sections[i]; i != im.StringSection() && s.HasBytes() && s.Flags&elf.SHF_ALLOC != 0 && s.Addr < im.StrAddr &&
-			im.StrAddr-s.Addr < s.Size {
-			covers = append(covers, i)
-		}
-	}
-	for _, c := range covers {
+	loaded := func(s *elfimage.Section) bool { return s.HasBytes() && s.Flags&elf.SHF_ALLOC != 0 }
+	for c := range sections {
 		cover := &sections[c]
+		larger := c != im.StringSection() && loaded(cover) && cover.Addr < im.StrAddr && im.StrAddr-cover.Addr < cover.Size
+		if !larger && !(isCover(cover) && im.SectionName(c) == "") {
+			continue
+		}
 		for i := range sections {
-			if s := &sections[i]; i != c && s.HasBytes() && s.Flags&elf.SHF_ALLOC != 0 && s.Addr-cover.Addr < cover.Size {
+			if s := &sections[i]; i != c && loaded(s) && s.Addr-cover.Addr < cover.Size {
 				cover.Size = s.Addr - cover.Addr
 			}
 		}
 	}
-	for i := range sections {
-		if sections[i] != im.Sections[i] {
-			f.writes = append(f.writes, im.sectionsAt(im.Shoff, i, sections[i]))
-		}
-	}
-	f.view.Sections = sections
-	return nil
 }
 
 // shrink lets the segment end where what is in it does, where a record has been and is cleared: it was the last thing
@@ -700,9 +684,7 @@ func (f *finisher) strayNotes() error {
 			continue
 		}
 		if whole {
-			hole := &f.view.Sections[i]
-			hole.Type, hole.NameOff = elf.SHT_PROGBITS, hole.NameOff+uint32(len(cacheSection)-len(cacheName))
-			f.writes = append(f.writes, im.sectionsAt(im.Shoff, i, *hole))
+			im.makeHole(&f.view.Sections[i])
 		}
 		if zero, err := im.zeros(s.Off, s.Size); err != nil {
 			return err
@@ -735,9 +717,6 @@ func (f *finisher) shortNote() {
 		r, less := &f.view.Sections[room], s.Size-im.Progs[q].Filesz
 		s.Size -= less
 		r.Off, r.Addr, r.Size = r.Off-less, r.Addr-less, r.Size+less
-		for _, i := range []int{i, room} {
-			f.writes = append(f.writes, im.sectionsAt(im.Shoff, i, f.view.Sections[i]))
-		}
 	}
 }
 

@@ -294,11 +294,15 @@ func (l *layout) dropNote(im *image, g *goal) {
 	l.progs[c.Prog] = elfimage.Prog{Type: elf.PT_NULL}
 	if c.Section >= 0 {
 		l.ownSections(im)
-		s := &l.sections[c.Section]
-		s.Type = elf.SHT_PROGBITS
-		if im.sectionNamed(c.Section, cacheSection) {
-			s.NameOff += uint32(len(cacheSection) - len(cacheName))
-		}
+		im.makeHole(&l.sections[c.Section])
+	}
+}
+
+// makeHole makes the section of a note one of zeros.
+func (im *image) makeHole(s *elfimage.Section) {
+	s.Type = elf.SHT_PROGBITS
+	if im.nameAt(s.NameOff, cacheSection) {
+		s.NameOff += uint32(len(cacheSection) - len(cacheName))
 	}
 }
 
