@@ -92,18 +92,20 @@ var someZeros [256 << 10]byte // no memory until it is read, and then the kernel
 // many of them.
 func (p *planner) header(progs []elfimage.Prog, shoff uint64, sections int) ([]write, error) {
 	im := p.im
-	whole := im.Alloc(im.EhdrSize() + uint64(len(progs))*im.PhdrSize())
-	ehdr, table := whole[:im.EhdrSize()], whole[im.EhdrSize():]
-	if err := p.fileHeader(ehdr, len(progs), shoff, sections); err != nil {
+	w, err := p.fileHeader(len(progs), shoff, sections)
+	if err != nil {
 		return nil, err
 	}
+	whole := w[0].data[:im.EhdrSize()+uint64(len(progs))*im.PhdrSize()]
+	table := whole[im.EhdrSize():]
 	for i, q := range progs {
 		im.EncodeProg(table[uint64(i)*im.PhdrSize():], q)
 	}
 	if im.Phoff == im.EhdrSize() {
-		return []write{{data: whole}}, nil
+		w[0].data = whole
+		return w, nil
 	}
-	return []write{{off: im.Phoff, data: table}, {data: ehdr}}, nil
+	return append([]write{{off: im.Phoff, data: table}}, w...), nil
 }
 
 // lendsLast lets a program header that the loader can do without be the last one where the ELF header is not the
@@ -123,12 +125,13 @@ func (p *planner) lendsLast(l *layout) error {
 	return nil
 }
 
-// fileHeader makes b the ELF header with so many program headers, and the section headers at
-// shoff, so many of them.
-func (p *planner) fileHeader(b []byte, progs int, shoff uint64, sections int) error {
+// fileHeader writes the ELF header with so many program headers, and the section headers at
+// shoff, so many of them. There is room for the program headers after it.
+func (p *planner) fileHeader(progs int, shoff uint64, sections int) ([]write, error) {
 	im, w := p.im, p.im.WordSize()
+	b := im.Alloc(im.EhdrSize() + uint64(progs)*im.PhdrSize())[:im.EhdrSize()]
 	if err := elfimage.ReadFull(im, b, 0); err != nil {
-		return err
+		return nil, err
 	}
 	if p.goal.osabi != nil {
 		b[elf.EI_OSABI] = *p.goal.osabi
@@ -140,7 +143,7 @@ func (p *planner) fileHeader(b []byte, progs int, shoff uint64, sections int) er
 		im.Order.PutUint16(b[24+3*w+12:], uint16(sections)) // e_shnum, after e_phnum and e_shentsize
 	}
 	im.Order.PutUint16(b[24+3*w+8:], uint16(progs)) // after e_flags, e_ehsize, e_phentsize
-	return nil
+	return []write{{data: b}}, nil
 }
 
 // renameNeeds gives version needs the names of other libraries, in the copy of their

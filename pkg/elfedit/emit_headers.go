@@ -34,9 +34,10 @@ func (p *planner) headers(l *layout, alone bool) (h headers, err error) {
 		wide.Size += l.wider
 		h.cover = []write{im.sectionsAt(im.Shoff, l.wide, wide)}
 		if !same {
-			ehdr := im.Alloc(im.EhdrSize())
-			h.then = []write{{data: ehdr}}
-			return h, p.fileHeader(ehdr, len(l.progs), l.shoff, len(l.sections))
+			if err == nil {
+				h.then, err = p.fileHeader(len(l.progs), l.shoff, len(l.sections))
+			}
+			return h, err
 		}
 		first, last := p.changedSections(l, l.wide)
 		h.then = []write{im.sectionsAt(im.Shoff, first, l.sections[first:last+1]...)}
@@ -58,9 +59,7 @@ func (p *planner) headers(l *layout, alone bool) (h headers, err error) {
 		l.fresh = append(l.fresh, im.sectionsAt(shoff, 0, append(im.CopySections(l.sections, len(covers)), covers...)...))
 		h.cut = []write{{off: l.size, cut: true}}
 		if h.first, err = p.header(p.marked(l), shoff, n); err == nil {
-			ehdr := im.Alloc(im.EhdrSize())
-			h.then = []write{{data: ehdr}}
-			err = p.fileHeader(ehdr, len(l.progs), l.shoff, len(l.sections))
+			h.then, err = p.fileHeader(len(l.progs), l.shoff, len(l.sections))
 		}
 	}
 	return h, err

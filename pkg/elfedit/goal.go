@@ -1,7 +1,6 @@
 package elfedit
 
 import (
-	"cmp"
 	"debug/elf"
 	"slices"
 	"strings"
@@ -284,39 +283,18 @@ func (g *goal) flags(_ *image, c Change) error {
 	return nil
 }
 
-// clearVersions makes symbols global ones without a version (VER_NDX_GLOBAL).
+// clearVersions makes symbols global ones without a version.
 func (g *goal) clearVersions(im *image, c Change) error {
-	const local, global = 0, 1
-	d, ok := im.Dyn(elf.DT_VERSYM)
-	if !ok || len(c.ClearVersions) == 0 {
+	if len(c.ClearVersions) == 0 {
 		return nil
 	}
-	off, n, known := im.DynSymbols()
-	versym, ok := im.Memory(d.Val, 2*n)
-	if !known || !ok {
-		return elfimage.Malformed(im.DynOff, "neither section headers nor a hash table give the number of dynamic symbols")
-	}
-	at, _ := im.FileOffset(d.Val, 2*n)
-	size, i := im.SymSize(), uint64(0)
-	var failed error
-	err := im.EachPiece(off, n, size, func(at0 uint64, b []byte) {
-		for ; len(b) > 0; b, i = b[size:], i+1 {
-			v := im.Order.Uint16(versym[2*i:])
-			if v == local || v == global {
-				continue
-			}
-			s, err := im.DynString(elfimage.Dyn{Tag: elf.DT_SYMTAB, Val: uint64(im.Order.Uint32(b)), Off: at0})
-			if err != nil && failed == nil {
-				failed = err
-			}
-			if slices.Contains(c.ClearVersions, s) {
-				w := make([]byte, 2)
-				im.Order.PutUint16(w, global)
-				g.unversion = append(g.unversion, write{off: at + 2*i, data: w})
-			}
+	return im.eachVersion(func(s symbolVersion) {
+		if s.name != "" && slices.Contains(c.ClearVersions, s.name) {
+			w := make([]byte, 2)
+			im.Order.PutUint16(w, versionGlobal)
+			g.unversion = append(g.unversion, write{off: s.at, data: w})
 		}
 	})
-	return cmp.Or(err, failed)
 }
 
 // retire finds the strings that no dynamic entry and no version need refers to

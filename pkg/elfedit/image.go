@@ -2,6 +2,7 @@ package elfedit
 
 import (
 	"bytes"
+	"cmp"
 	"debug/elf"
 	"strconv"
 	"sync"
@@ -187,6 +188,41 @@ func movableProg(t elf.ProgType) bool {
 
 // tableEnd is the offset after the program headers.
 func (im *image) tableEnd() uint64 { return im.Phoff + uint64(len(im.Progs))*im.PhdrSize() }
+
+// symbolVersion is the entry of DT_VERSYM for a dynamic symbol.
+type symbolVersion struct {
+	at      uint64 // in the file
+	version uint16
+	name    string // of the symbol; "" where that is local or has no version
+}
+
+// VER_NDX_LOCAL and VER_NDX_GLOBAL: symbols without a version.
+const versionLocal, versionGlobal = 0, 1
+
+// eachVersion calls do for each dynamic symbol, of a file with versions.
+func (im *image) eachVersion(do func(symbolVersion)) error {
+	d, ok := im.Dyn(elf.DT_VERSYM)
+	if !ok {
+		return nil
+	}
+	off, n, known := im.DynSymbols()
+	at, mapped := im.FileOffset(d.Val, 2*n)
+	versym, ok := im.Memory(d.Val, 2*n)
+	if !known || !mapped || !ok {
+		return elfimage.Malformed(im.DynOff, "neither section headers nor a hash table give the number of dynamic symbols")
+	}
+	size, failed := im.SymSize(), error(nil)
+	err := im.EachPiece(off, n, size, func(from uint64, b []byte) {
+		for ; len(b) > 0; at, versym, b = at+2, versym[2:], b[size:] {
+			s := symbolVersion{at: at, version: im.Order.Uint16(versym)}
+			if s.version != versionLocal && s.version != versionGlobal && failed == nil {
+				s.name, failed = im.DynString(elfimage.Dyn{Tag: elf.DT_SYMTAB, Val: uint64(im.Order.Uint32(b)), Off: from})
+			}
+			do(s)
+		}
+	})
+	return cmp.Or(err, failed)
+}
 
 // expendable returns a program header that the file can do without for good, or
 // -1. It is the way out where code or constants are right after the table, as a

@@ -172,42 +172,25 @@ func (im *image) says(d elfimage.Dyn) []byte {
 // cleared makes sure that each symbol has the version that it had, or, where its
 // name is among those of the change, none.
 func (v *verifier) cleared() error {
-	after, names := v.after, v.c.ClearVersions
-	tables := [2][]byte{}
-	symbols := uint64(0)
-	for i, im := range []*image{v.before, after} {
-		d, ok := im.Dyn(elf.DT_VERSYM)
-		if !ok {
-			return nil // there was nothing to clear
-		}
-		_, n, known := im.DynSymbols()
-		table, mapped := im.Memory(d.Val, 2*n)
-		if !known || !mapped || i > 0 && n != symbols {
-			return fmt.Errorf("planned edit leaves no table of %d versions", symbols)
-		}
-		tables[i], symbols = table, n
+	var was, now []symbolVersion
+	if err := v.before.eachVersion(func(s symbolVersion) { was = append(was, s) }); err != nil {
+		return err
 	}
-	off, n, _ := after.DynSymbols()
-	size, i := after.SymSize(), 0
-	var failed error
-	err := after.EachPiece(off, n, size, func(at uint64, b []byte) {
-		for ; len(b) > 0; b, i = b[size:], i+1 {
-			was, now := v.before.Order.Uint16(tables[0][2*i:]), after.Order.Uint16(tables[1][2*i:])
-			const local, global = 0, 1
-			if was != local && was != global {
-				name, err := after.DynString(elfimage.Dyn{Tag: elf.DT_SYMTAB, Val: uint64(after.Order.Uint32(b)), Off: at})
-				if err != nil {
-					failed = err
-				} else if slices.Contains(names, name) {
-					was = global
-				}
-			}
-			if was != now && failed == nil {
-				failed = fmt.Errorf("planned edit reads back with version %d of symbol %d instead of %d", now, i, was)
-			}
+	if err := v.after.eachVersion(func(s symbolVersion) { now = append(now, s) }); err != nil {
+		return err
+	}
+	if len(now) != len(was) {
+		return fmt.Errorf("planned edit leaves no table of %d versions", len(was))
+	}
+	for i, s := range was {
+		if s.name != "" && slices.Contains(v.c.ClearVersions, s.name) {
+			s.version, s.name = versionGlobal, ""
 		}
-	})
-	return cmp.Or(err, failed)
+		if now[i].version != s.version || now[i].name != s.name {
+			return fmt.Errorf("planned edit reads back with version %d of symbol %d instead of %d", now[i].version, i, s.version)
+		}
+	}
+	return nil
 }
 
 // progs makes sure that the program headers which no edit moves are those of
