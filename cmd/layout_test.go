@@ -28,7 +28,7 @@ var layers = [][]string{
 	{"tree", "plainfile", "remedy/change", "remedy/nixtext"},
 	{"sysroot", "plainfile/redirect"},
 	{"elfedit", "ldcache", "driver", "gpucode"},
-	{"files", "scripts", "references"},
+	{"files", "scripts", "references", "driver/symbols"},
 	{"loader", "normal", "patchelf"},
 	{"process", "host/ldconf", "host/nixconf", "host/opened"},
 	{"explain", "starts"},
@@ -105,11 +105,11 @@ func TestImports(t *testing.T) {
 // linked are the packages that a tool is made of; of autoPatchelf those beside what the editors are made of. Who reads a tool reads these.
 // cmd/runpath is everything, and hostDriver has no command of the others.
 var linked = []struct{ tools, packages string }{
-	{"stubReplace autoAddDriverRunpath addCudaCompatRunpath", "cli/editing cli/sweep edit/runpaths cli/edits cli/walk cli/flags cli/command cli/urfave " +
+	{"stubReplace autoAddDriverRunpath addCudaCompatRunpath", "cli/editing cli/sweep edit/runpaths driver/symbols cli/edits cli/walk cli/flags cli/command cli/urfave " +
 		"edit normal loader ldcache files realpath elfedit elfimage tree regular driver runpath resolution store remedy"},
 	{"autoPatchelf", "cli/autopatchelf fixup nixpkgs plainfile"},
 	{"noRunpathAmbiguity", "cli/ambiguity cli/findings cli/loading cli/sweep cli/walk cli/flags cli/command cli/urfave " +
-		"check remedy/change driver/stubcode explain forwardcompat process references gpucode nixpkgs host host/ldconf " +
+		"check remedy/change driver/stubcode driver/symbols explain forwardcompat process references gpucode nixpkgs host host/ldconf " +
 		"loader ldcache files sysroot realpath elfimage tree regular driver runpath resolution store remedy"},
 }
 
@@ -122,7 +122,7 @@ func TestWhatToolsLink(t *testing.T) {
 	for i, l := range linked {
 		may := strings.Fields(l.packages)
 		if l.tools == "autoPatchelf" { // which does what those do, in the same edit
-			may = append(may, strings.Fields(strings.TrimPrefix(linked[i-1].packages, "cli/editing cli/sweep edit/runpaths "))...)
+			may = append(may, strings.Fields(strings.TrimPrefix(linked[i-1].packages, "cli/editing cli/sweep edit/runpaths driver/symbols "))...)
 		}
 		slices.Sort(may)
 		for _, name := range strings.Fields(l.tools) {

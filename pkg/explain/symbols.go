@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/driver/symbols"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
@@ -222,8 +223,8 @@ func (c *Case) symbols() {
 	}
 }
 
-// owner is [driver.SymbolOwner]; "" where that is not known.
-func owner(symbol string) string { library, _ := driver.SymbolOwner(symbol); return library }
+// owner is [symbols.Owner]; "" where that is not known.
+func owner(symbol string) string { library, _ := symbols.Owner(symbol); return library }
 
 // ofDriver reports whether a function is one of the driver's.
 func (c *Case) ofDriver(symbol string) bool { return driver.Provides(owner(symbol)) }

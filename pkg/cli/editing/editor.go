@@ -11,6 +11,7 @@ import (
 	"cuda-runpath/pkg/cli/edits"
 	"cuda-runpath/pkg/cli/walk"
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/driver/symbols"
 	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/edit/runpaths"
 	"cuda-runpath/pkg/normal"
@@ -123,7 +124,7 @@ func (e *Editor) visit(f *tree.File) *outcome {
 			"missing library %s: only the removed stub directory offered it, and it does not come with the driver", name))
 	}
 	if len(r.Calls) > 0 {
-		library, _ := driver.SymbolOwner(r.Calls[0])
+		library, _ := symbols.Owner(r.Calls[0])
 		o.Warn = append(o.Warn, fmt.Sprintf(
 			"refers to %s, which come with the driver's %s, and does not need that library: %s", remedy.List(r.Calls), library,
 			remedy.Quote("runpath", "edit", "--add-needed", library, remedy.Operand(f.Path))))

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/driver/symbols"
 	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/elfedit"
 	"cuda-runpath/pkg/elfimage"
@@ -217,7 +218,7 @@ func calls(im *elfimage.Image) (names []string) {
 		return nil
 	}
 	for _, r := range l.References {
-		if library, _ := driver.SymbolOwner(r.Name); driver.Provides(library) && !slices.Contains(names, r.Name) {
+		if library, _ := symbols.Owner(r.Name); driver.Provides(library) && !slices.Contains(names, r.Name) {
 			names = append(names, r.Name)
 		}
 	}

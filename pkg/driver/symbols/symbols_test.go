@@ -1,27 +1,29 @@
-package driver
+package symbols
 
 import (
 	"slices"
 	"strings"
 	"testing"
+
+	"cuda-runpath/pkg/driver"
 )
 
 func TestOwnersOfSymbols(t *testing.T) {
 	for symbol, want := range map[string]string{
-		"cuInit": LibCUDA, "cuMemCreate": LibCUDA, "cuGetProcAddress_v2": LibCUDA, "cuStreamWaitValue32_v2_ptsz": LibCUDA, "cuEGLInit": "",
+		"cuInit": driver.LibCUDA, "cuMemCreate": driver.LibCUDA, "cuGetProcAddress_v2": driver.LibCUDA, "cuStreamWaitValue32_v2_ptsz": driver.LibCUDA, "cuEGLInit": "",
 		"nvmlInit_v2": "libnvidia-ml.so.1", "cuvidCreateDecoder": "libnvcuvid.so.1",
 		"cuFileRead": "libcufile.so", "cudaMalloc": "libcudart.so", "__cudaRegisterFatBinary": "libcudart.so", "cudnnCreate": "libcudnn.so",
 		"cublasSgemm_v2": "libcublas.so", "cublasLtMatmul": "libcublasLt.so", "cusparseLtInit": "libcusparseLt.so", "cusparseCreate": "libcusparse.so",
 		"ncclAllReduce": "libnccl.so", "__nvJitLinkCreate_12_4": "libnvJitLink.so", "nvjpeg2kDecode": "libnvjpeg2k.so",
 		"": "", "cu": "", "cuda": "", "cudart_init": "", "cudaless": "", "cuInitiate": "", "custom": "", "PyInit__C": "", "curl_easy_init": "", "ncurses": "",
 	} {
-		if got, ok := SymbolOwner(symbol); got != want || ok != (want != "") {
+		if got, ok := Owner(symbol); got != want || ok != (want != "") {
 			t.Errorf("%q is %q's, want %q", symbol, got, want)
 		}
 	}
 	// What owns symbols is in the tables of libraries; no name of the driver's API is by prefix another's.
 	for _, p := range prefixes {
-		if !NeedsDriver(p.library) {
+		if !driver.NeedsDriver(p.library) {
 			t.Errorf("%s is in neither table", p.library)
 		}
 	}

@@ -1,9 +1,12 @@
-package driver
+// Package symbols knows whose function a name is: the driver's or the CUDA toolkit's.
+package symbols
 
 import (
 	_ "embed"
 	"strings"
 	"sync"
+
+	"cuda-runpath/pkg/driver"
 )
 
 // exports are the names of the CUDA driver API, a line each: those of the stubs of CUDA 12.5 and 13.0 and of the
@@ -60,11 +63,11 @@ var prefixes = []struct{ prefix, library string }{
 	{"nvvm", "libnvvm.so"},
 }
 
-// SymbolOwner returns the library that defines a function by its name, where that is the driver's or the toolkit's: a
+// Owner returns the library that defines a function by its name, where that is the driver's or the toolkit's: a
 // soname of the driver's, or a name of the toolkit's up to ".so". ok is false for all other names.
-func SymbolOwner(symbol string) (library string, ok bool) {
+func Owner(symbol string) (library string, ok bool) {
 	if driverAPI()[symbol] {
-		return LibCUDA, true
+		return driver.LibCUDA, true
 	}
 	for _, p := range prefixes {
 		if rest, found := strings.CutPrefix(symbol, p.prefix); found && rest != "" && rest[0] >= 'A' && rest[0] <= 'Z' {
