@@ -206,3 +206,12 @@ func TestOfDevice(t *testing.T) {
 		}
 	}
 }
+
+// For 90-real, and sm_90, PTX does not stand; for 9.0 and 90 it may.
+func TestMachineCodeByName(t *testing.T) {
+	for word, want := range map[string]bool{"90-real": true, "sm_90": true, "90a-real": true, "9.0": false, "90": false, "9.0+PTX": false, "90-virtual": false, "compute_90": false} {
+		if got, err := ParseTargets(word); err != nil || len(got) != 1 || got[0].Machine != want {
+			t.Errorf("%s: %+v, %v", word, got, err)
+		}
+	}
+}

@@ -70,6 +70,7 @@ func TestJudge(t *testing.T) {
 		"sm_90a beside the build's":                    {parts: fat(append(times(10, cubin(80), ptx(80, 8, 0)), []piece{cubin(90).a()})...), gpu: 120, counts: "1 0 10 0 0"},
 		"a build for others, with sm_90a in it":        {parts: fat(append(times(10, cubin(80)), []piece{cubin(90).a()})...), gpu: 90, error: 209, counts: "10 0 0 0 1"},
 		"a build for others, with some sm_90 in it":    {parts: fat(append(times(10, cubin(80)), times(3, cubin(90))...)...), gpu: 90, error: 209, counts: "10 0 0 0 3"},
+		"a build for others, and as much for the GPU":  {parts: fat(append(times(10, cubin(80)), times(10, cubin(90))...)...), gpu: 90, counts: "10 0 0 0 10"},
 		"a kernel for each architecture":               {parts: fat(append(append(times(10, cubin(80)), times(9, cubin(90))...), times(8, cubin(75))...)...), gpu: 90, counts: "18 0 0 0 9"},
 		"a kernel for each of others":                  {parts: fat(append(times(10, cubin(80)), times(9, cubin(90))...)...), gpu: 75, error: 209, counts: "19 0 0 0 0"},
 		"what the library loads itself is no majority": {parts: append(fat([]piece{cubin(90)}), part{".ldata", row(times(50, cubin(100))...)}), gpu: 90, counts: "50 0 0 0 1"},

@@ -214,3 +214,40 @@ func TestCodeChanges(t *testing.T) {
 		}
 	}
 }
+
+// Each is paired once, with the first that is left; numbers in names count as numbers.
+func TestMatch(t *testing.T) {
+	of := func(words string) (all []*string) {
+		for _, w := range strings.Fields(words) {
+			all = append(all, &w)
+		}
+		return all
+	}
+	for _, c := range [][3]string{
+		{"liba.so.1 liba.so.2", "liba.so.3 liba.so.4 liba.so.5", "liba.so.1>liba.so.3 liba.so.2>liba.so.4 >liba.so.5"},
+		{"liba.so.1 liba.so.2", "liba.so.2", "liba.so.2>liba.so.2 liba.so.1>"},
+		{"a b", "b c", "b>b >c a>"},
+	} {
+		var got []string
+		for _, p := range match(of(c[0]), of(c[1]), func(s *string) string { return *s }, func(s *string) string { return general(*s) }) {
+			word := func(s *string) string {
+				if s == nil {
+					return ""
+				}
+				return *s
+			}
+			got = append(got, word(p.a)+">"+word(p.b))
+		}
+		if s := strings.Join(got, " "); s != c[2] {
+			t.Errorf("%s, %s: %s, not %s", c[0], c[1], s, c[2])
+		}
+	}
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{{"a-9", "a-10", -1}, {"a-09", "a-9", 0}, {"a-010", "a-9", 1}, {"a-1", "a-1b", -1}, {"a-2.5", "a-2.10", -1}, {"b-1", "a-2", 1}} {
+		if got := natural(c.a, c.b); got != c.want || natural(c.b, c.a) != -c.want {
+			t.Errorf("%s, %s: %d", c.a, c.b, got)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package thin
 
 import (
 	"bytes"
+	"debug/elf"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,7 +28,9 @@ func TestBound(t *testing.T) {
 	run("objcopy", "--only-keep-debug", "a.so", "a.debug")
 	run("objcopy", "--add-gnu-debuglink=a.debug", "a.so", "linked.so")
 	run("objcopy", "--add-section", ".sig=a.c", "b.so", "signed.so")
+	run("objcopy", "--add-section", ".signature=a.c", "b.so", "bsigned.so")
 	run("strip", "-o", "stripped.so", "a.so")
+	foreign(t, "a.so", "foreign.so")
 	read := func(name string) (*bytes.Reader, int64, []byte) {
 		b, err := os.ReadFile(name)
 		if err != nil {
@@ -47,18 +50,32 @@ func TestBound(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"a.so": "d/" + debug + " is its debug file", "stripped.so": "d/" + debug + " is its debug file", "b.so": "",
-		"linked.so": "its section .gnu_debuglink names a debug file", "signed.so": "", "a.c": "",
+		"linked.so": "its section .gnu_debuglink names a debug file", "signed.so": "", "bsigned.so": "", "a.c": "", "foreign.so": "",
 	} {
 		r, size, head := read(name)
 		if got := Bound(r, size, head, find); got != want {
 			t.Errorf("%s: %q, not %q", name, got, want)
 		}
-		want = ""
-		if name == "signed.so" {
-			want = "its section .sig holds a signature"
-		}
+		want = map[string]string{"signed.so": "its section .sig holds a signature", "bsigned.so": "its section .signature holds a signature"}[name]
 		if got := Signed(read(name)); got != want {
 			t.Errorf("%s: signed: %q, not %q", name, got, want)
 		}
+	}
+}
+
+// foreign makes of a library one whose build ID's note is not GNU's.
+func foreign(t *testing.T, from, to string) {
+	t.Helper()
+	b, err := os.ReadFile(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := elf.NewFile(bytes.NewReader(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	copy(b[f.Section(".note.gnu.build-id").Offset+12:], "ABC\x00")
+	if err := os.WriteFile(to, b, 0o755); err != nil {
+		t.Fatal(err)
 	}
 }

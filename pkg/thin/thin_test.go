@@ -131,6 +131,7 @@ func TestWhatGoes(t *testing.T) {
 		{[]piece{cubin(75), cubin(90), a}, "10.0", "sm_75 sm_90 sm_90a"},
 		{[]piece{{gpucode.Cubin, 90, 0x11 | 1<<31, 5000, ""}, ptx(90), cubin(75)}, "9.0", "sm_90 compute_90"}, // who knows whether it runs
 		{[]piece{cubin(75), {kind: gpucode.Cubin, arch: 90, flags: 0x11, size: 5 << 19}}, "9.0", "sm_90"},     // is moved in parts
+		{[]piece{cubin(90), {gpucode.Cubin, 100, 0x11 | 1<<24, 5000, ""}}, "9.0", "sm_90"},                    // a flag of all from 10.0 on
 	} {
 		b := file(c.of)
 		p := plan(t, b, Options{Targets: targets(t, c.list)})

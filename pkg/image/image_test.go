@@ -1,0 +1,196 @@
+package image
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"cuda-runpath/pkg/gpucode"
+	"cuda-runpath/pkg/thin"
+)
+
+// file is an entry of an archive that a test makes or reads.
+type file struct{ name, text string }
+
+func archive(files ...file) string {
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, f := range files {
+		w.WriteHeader(&tar.Header{Name: f.name, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(f.text))})
+		io.WriteString(w, f.text)
+	}
+	w.Close()
+	return b.String()
+}
+
+func unpack(t *testing.T, archive string) (files []file) {
+	t.Helper()
+	for r := tar.NewReader(strings.NewReader(archive)); ; {
+		h, err := r.Next()
+		if err == io.EOF {
+			return files
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, file{h.Name, string(b)})
+	}
+}
+
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+// save makes an image of layers, as `docker save` writes it: a layer's name and its identifier are its digest.
+func save(layers ...string) string {
+	var names, ids []string
+	var files []file
+	for _, l := range layers {
+		names, ids = append(names, digest(l)+"/layer.tar"), append(ids, "sha256:"+digest(l))
+		files = append(files, file{names[len(names)-1], l})
+	}
+	config, _ := json.Marshal(map[string]any{"os": "linux", "config": map[string]any{"Labels": map[string]string{"kept": "yes"}},
+		"rootfs": map[string]any{"type": "layers", "diff_ids": ids}})
+	name := digest(string(config)) + ".json"
+	manifest, _ := json.Marshal([]map[string]any{{"Config": name, "RepoTags": []string{"a:b"}, "Layers": names}})
+	return archive(append(files, file{name, string(config)}, file{"manifest.json", string(manifest)})...)
+}
+
+// library is one with a cubin for 8.0 and one for 9.0, of 300,000 bytes each.
+func library(t *testing.T) string {
+	t.Helper()
+	at := filepath.Join(t.TempDir(), "lib.so")
+	cubin := func(arch int) string {
+		return fmt.Sprintf(".2byte 2, 0x101; .4byte 64; .8byte 300000; .8byte 0; .2byte 7, 8; .4byte %d; .8byte 0, 0x11, 0, 0; .fill 300000, 1, %d; ", arch, arch)
+	}
+	cmd := exec.Command("cc", "-shared", "-nostdlib", "-o", at, "-xassembler", "-")
+	cmd.Stdin = strings.NewReader(".section .nv_fatbin,\"a\"; .balign 8; .4byte 0xBA55ED50; .2byte 1, 16; .8byte 2f-1f; 1: " + cubin(80) + cubin(90) + "2:\n")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Skipf("no C compiler for this: %v: %s", err, out)
+	}
+	b, err := os.ReadFile(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// thinned is what Thin makes of an image for 9.0.
+func thinned(t *testing.T, image string, length thin.Length) (made string, sum *Sum, err error) {
+	t.Helper()
+	dir := t.TempDir()
+	from, to := filepath.Join(dir, "image.tar"), filepath.Join(dir, "thinned.tar")
+	if err := os.WriteFile(from, []byte(image), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	gpus, err := gpucode.ParseTargets("9.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, err = Thin(from, to, Options{Options: thin.Options{Targets: gpus}, Label: "9.0", Length: length})
+	b, _ := os.ReadFile(to)
+	return string(b), sum, err
+}
+
+// A layer that changes is another, by digest, size and name, in the configuration too; one that does not keeps its bytes.
+func TestThin(t *testing.T) {
+	lib := library(t)
+	same := archive(file{"etc/text", "text\n"})
+	was := archive(file{"lib/lib.so", lib}, file{"lib/behind", "what stands behind it"})
+	for length, name := range map[thin.Length]string{thin.Kept: "kept", thin.Cutting: "cut"} {
+		t.Run(name, func(t *testing.T) {
+			made, sum, err := thinned(t, save(same, was), length)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all := unpack(t, made)
+			if len(all) != 4 || all[0] != (file{digest(same) + "/layer.tar", same}) {
+				t.Fatalf("the layer that does not change: %.200q", all)
+			}
+			now := all[1].text
+			if now == was || all[1].name != digest(now)+"/layer.tar" {
+				t.Errorf("the other layer is called %s, its digest is %s", all[1].name, digest(now))
+			}
+			if want := (Sum{2, 1, int64(len(same) + len(was)), int64(len(same) + len(now))}); *sum != want {
+				t.Errorf("%+v, not %+v", *sum, want)
+			}
+			files := unpack(t, now)
+			if len(files) != 2 || files[1].text != "what stands behind it" {
+				t.Fatalf("%.200q", files)
+			}
+			is := files[0].text
+			if strings.Contains(is, strings.Repeat("\x50", 100)) || strings.Count(is, "\x5a") < 300000 {
+				t.Error("the code for 8.0 is there, or that for 9.0 is not")
+			}
+			if length == thin.Kept && len(is) != len(lib) || length == thin.Cutting && len(lib)-len(is) < 290000 {
+				t.Errorf("%d bytes, of %d", len(is), len(lib))
+			}
+			var config struct {
+				Config struct{ Labels map[string]string }
+				Rootfs struct{ Diff_IDs []string }
+			}
+			var manifest []struct {
+				Config           string
+				RepoTags, Layers []string
+			}
+			if err := errors.Join(json.Unmarshal([]byte(all[2].text), &config), json.Unmarshal([]byte(all[3].text), &manifest)); err != nil {
+				t.Fatal(err)
+			}
+			if got, want := fmt.Sprint(config.Rootfs.Diff_IDs), fmt.Sprintf("[sha256:%s sha256:%s]", digest(same), digest(now)); got != want {
+				t.Errorf("diff IDs %s, not %s", got, want)
+			}
+			if l := config.Config.Labels; l["kept"] != "yes" || l[ThinnedFor] != "9.0" || l[Store] == "" {
+				t.Errorf("labels %q", l)
+			}
+			if all[2].name != digest(all[2].text)+".json" || fmt.Sprint(manifest) != fmt.Sprintf("[{%s [a:b] [%s %s]}]", all[2].name, all[0].name, all[1].name) {
+				t.Errorf("the configuration %s, the manifest %q", all[2].name, manifest)
+			}
+			if again, sum, err := thinned(t, made, length); err != nil || again != made || sum.Changed != 0 {
+				t.Errorf("again: %+v, %v", sum, err)
+			}
+		})
+	}
+}
+
+// What is refused is not made.
+func TestRefused(t *testing.T) {
+	text := archive(file{"etc/text", "text\n"})
+	for what, c := range map[string]struct{ image, want string }{
+		"a Nix database":      {save(archive(file{"./nix/var/nix/db/db.sqlite", "SQLite"})), ErrDatabase.Error()},
+		"another database":    {save(archive(file{"srv/db.sqlite", "SQLite"})), ""},
+		"an OCI layout":       {archive(file{"index.json", "{}"}), errOCI.Error()},
+		"another archive":     {text, errNoManifest.Error()},
+		"a layer less":        {archive(file{"manifest.json", `[{"Config":"c","Layers":["l"]}]`}), "the layer l, which is not there"},
+		"no configuration":    {archive(file{"manifest.json", `[{"Config":"c","Layers":["l"]}]`}, file{"l", text}), "the configuration c, which is not there"},
+		"compressed by zstd":  {"\x28\xb5\x2f\xfd", "compressed by zstd"},
+		"a layer that is":     {save("\x1f\x8b"), "compressed by itself"},
+		"a manifest of else":  {archive(file{"manifest.json", "["}), "manifest.json: "},
+		"a layer for nothing": {save(archive()), ""},
+	} {
+		made, _, err := thinned(t, c.image, thin.Kept)
+		if c.want == "" {
+			if err != nil || made == "" {
+				t.Errorf("%s: %v", what, err)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) || made != "" {
+			t.Errorf("%s: %v, and %d bytes are made", what, err, len(made))
+		}
+	}
+}
