@@ -60,7 +60,7 @@ func (f *File) writeCopy(also []Target, fill func(*output) error) error {
 	if i := strings.LastIndexByte(f.name, '/'); i >= 0 {
 		dir, base = f.name[:i+1], f.name[i+1:]
 	}
-	at, err := openat(f.dir.fd, dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC)
+	at, err := regular.Descriptor(f.dir.fd, dir, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return fmt.Errorf("opening the directory: %w", err)
 	}

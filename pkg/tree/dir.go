@@ -117,15 +117,6 @@ func statKind(fd int, name string) uint8 {
 	return uint8(st.Mode & unix.S_IFMT >> 12)
 }
 
-func openat(fd int, path string, flags int) (int, error) {
-	for {
-		n, err := unix.Openat(fd, path, flags, 0)
-		if err != unix.EINTR {
-			return n, err
-		}
-	}
-}
-
 func ignoringEINTR(f func() error) error {
 	for {
 		if err := f(); !errors.Is(err, unix.EINTR) {

@@ -87,7 +87,7 @@ func open(d *dir, name, path string, follow bool, na *noatime, buf []byte) *File
 	f := failed(path, nil)
 	f.dir, f.name, f.follow, f.buf = d, name, follow, buf
 	// O_NONBLOCK: should the name by now be a FIFO, do not wait for its writer.
-	flags, openat := unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, openat
+	flags, openat := unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, regular.Descriptor
 	if follow || d == here { // whatever it leads to
 		openat = regular.OpenAt
 	}
@@ -308,8 +308,8 @@ func (f *File) privileged() bool {
 func (f *File) openForWriting() (int, error) {
 	// O_WRONLY: what an edit needs to know was read before. An access time does
 	// not change by writing.
-	const flags = unix.O_WRONLY | unix.O_CLOEXEC | unix.O_NOFOLLOW | unix.O_NONBLOCK
-	fd, err := openat(f.dir.fd, f.name, flags)
+	const flags = unix.O_WRONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK
+	fd, err := regular.Descriptor(f.dir.fd, f.name, flags)
 	if errors.Is(err, unix.EACCES) && f.stat.Mode&unix.S_IWUSR == 0 {
 		fd, err = f.openReadOnly(flags)
 	}
@@ -339,7 +339,7 @@ func (f *File) openReadOnly(flags int) (fd int, err error) {
 	if err := ignoringEINTR(func() error { return unix.Fchmod(f.fd, mode|unix.S_IWUSR) }); err != nil {
 		return -1, fmt.Errorf("%w (mode %#o): %w", errReadOnly, mode, err)
 	}
-	fd, err = openat(f.dir.fd, f.name, flags)
+	fd, err = regular.Descriptor(f.dir.fd, f.name, flags)
 	back := ignoringEINTR(func() error { return unix.Fchmod(f.fd, mode) })
 	var now unix.Stat_t
 	if back == nil {

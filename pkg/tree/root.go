@@ -48,7 +48,7 @@ func Unslashed(path string) string {
 // RootIn returns the root that name, of a directory or a file, is in an open directory.
 // path is what reports call it. A symbolic link is refused.
 func RootIn(in *os.File, name, path string) (*Root, error) {
-	fd, err := openat(int(in.Fd()), name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC)
+	fd, err := regular.Descriptor(int(in.Fd()), name, unix.O_PATH|unix.O_NOFOLLOW)
 	if err != nil {
 		return nil, err
 	}
@@ -61,9 +61,9 @@ func RootIn(in *os.File, name, path string) (*Root, error) {
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
 		r.name = name
-		fd, err = openat(int(in.Fd()), ".", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC)
+		fd, err = regular.Descriptor(int(in.Fd()), ".", unix.O_PATH|unix.O_DIRECTORY)
 	case unix.S_IFDIR:
-		fd, err = openat(fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC)
+		fd, err = regular.Descriptor(fd, ".", unix.O_RDONLY|unix.O_DIRECTORY)
 	case unix.S_IFLNK:
 		return nil, ErrSymlink
 	default:
@@ -110,19 +110,19 @@ func (r *Root) open() (*dir, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.dir == nil {
-		path, flags := r.path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW
+		path, flags := r.path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW
 		switch {
 		case r.name != "":
 			if path = strings.TrimSuffix(path, r.name); path == "" {
 				path = "."
 			}
-			flags = unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC // it need not be readable
+			flags = unix.O_PATH | unix.O_DIRECTORY // it need not be readable
 		case r.follow:
 			flags &^= unix.O_NOFOLLOW
 		default:
 			path = Unslashed(path)
 		}
-		fd, err := openat(unix.AT_FDCWD, path, flags)
+		fd, err := regular.Descriptor(unix.AT_FDCWD, path, flags)
 		if err != nil {
 			return nil, err
 		}
@@ -185,9 +185,9 @@ func (r *Root) OpenDir(path string) (*os.File, error) {
 	defer d.release()
 	open := OpenBelow
 	if path == "" {
-		open, path = openat, "."
+		open, path = regular.Descriptor, "."
 	}
-	fd, err := open(d.fd, path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC)
+	fd, err := open(d.fd, path, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return nil, err
 	}
@@ -315,11 +315,11 @@ func OpenBelow(at int, path string, flags int) (fd int, err error) {
 	for dir := at; ; dir = fd {
 		name, rest, more := strings.Cut(path, "/")
 		if more {
-			if fd, err = openat(dir, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC); err == nil {
+			if fd, err = regular.Descriptor(dir, name, unix.O_PATH|unix.O_NOFOLLOW); err == nil {
 				err = notLink(fd)
 			}
 		} else {
-			fd, err = openat(dir, name, flags|unix.O_CLOEXEC|unix.O_NOFOLLOW)
+			fd, err = regular.Descriptor(dir, name, flags|unix.O_NOFOLLOW)
 		}
 		if dir != at {
 			unix.Close(dir)

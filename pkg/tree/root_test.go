@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"cuda-runpath/pkg/regular"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -88,7 +90,7 @@ func TestOpenBelowOfALongPath(t *testing.T) {
 		if err := unix.Mkdirat(at, name, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		fd, err := openat(at, name, unix.O_PATH|unix.O_CLOEXEC)
+		fd, err := regular.Descriptor(at, name, unix.O_PATH)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -81,8 +81,8 @@ func Walk[R any](ctx context.Context, paths []string, o Options, visit func(*Fil
 	emit func(R)) error {
 	w := newWalker(ctx, o, func(f *File) (any, bool) { return visit(f) })
 	root := newNode()
-	w.arguments(root, paths, o.FollowArguments)
-	return w.run(root, o, emitting(emit))
+	w.arguments(root, paths)
+	return w.run(root, emitting(emit))
 }
 
 // WalkRoot is [Walk] for one root, which stays open.
@@ -91,7 +91,7 @@ func WalkRoot[R any](ctx context.Context, r *Root, o Options, visit func(*File) 
 	root := newNode()
 	w.push(w.argument(root, r))
 	root.items[0].root = nil
-	return w.run(root, o, emitting(emit))
+	return w.run(root, emitting(emit))
 }
 
 // Files is [Walk] for files that are known, each another one's: no directory is read. One
@@ -109,7 +109,7 @@ func Files[R any](ctx context.Context, targets []Target, o Options, visit func(*
 	}
 	slices.Reverse(tasks)
 	w.push(tasks...)
-	return w.run(root, o, emitting(emit))
+	return w.run(root, emitting(emit))
 }
 
 // emitting returns emit for results of any type: a walker for each type, which the methods of all that it holds come
@@ -164,7 +164,7 @@ func (w *walker) reopen(o *opener, t Target, buf *buffers) *File {
 // openFile opens a file to be visited.
 func (w *walker) openFile(d *dir, name, path string, follow bool, buf []byte) *File {
 	f := open(d, name, path, follow, &w.noatime, buf)
-	if w.anyLinked && f.Err == nil && !f.ELF() {
+	if w.AnyLinked && f.Err == nil && !f.ELF() {
 		if err := f.look(); err != nil {
 			f.fail(err)
 		}
@@ -183,17 +183,15 @@ func (w *walker) keep(n *node, f *File) {
 }
 
 func newWalker(ctx context.Context, o Options, visit func(*File) (any, bool)) *walker {
-	w := &walker{ctx: ctx, visit: visit, shallow: o.Shallow, anyLinked: o.AnyLinked, link: o.Link, leftover: o.Leftover,
-		kept: o.Keep, refuse: o.Refuse, claimed: map[inode]string{},
-		links: map[inode][]Target{}}
+	w := &walker{ctx: ctx, Options: o, visit: visit, claimed: map[inode]string{}, links: map[inode][]Target{}}
 	w.wake.L = &w.mu
 	return w
 }
 
 // run works on the tasks and emits the results of root, which is complete.
-func (w *walker) run(root *node, o Options, emit func(any)) error {
+func (w *walker) run(root *node, emit func(any)) error {
 	close(root.done)
-	jobs := o.Jobs
+	jobs := w.Jobs
 	if jobs < 1 {
 		jobs = runtime.GOMAXPROCS(0)
 	}
@@ -221,20 +219,13 @@ const maxJobs = 512
 type inode struct{ dev, ino uint64 }
 
 type walker struct {
+	Options
 	ctx     context.Context
 	visit   func(*File) (any, bool)
 	visited atomic.Int64
 	cut     atomic.Bool // something was left out because ctx was cancelled
 	single  bool        // there is only one file
-	shallow bool
-	kept    *Roots
 	noatime noatime
-
-	anyLinked bool
-
-	link     func(dir, name string)
-	leftover func(path string, err error)
-	refuse   Refuse
 
 	mu    sync.Mutex
 	wake  sync.Cond
@@ -268,7 +259,7 @@ func newNode() *node { return &node{done: make(chan struct{})} }
 
 // arguments turns the paths into the first tasks. A path that the walk of another
 // one comes to is left to that walk.
-func (w *walker) arguments(root *node, paths []string, follow bool) {
+func (w *walker) arguments(root *node, paths []string) {
 	type argument struct {
 		path, real string // real: absolute, free of symbolic links
 		dir        bool
@@ -280,7 +271,7 @@ func (w *walker) arguments(root *node, paths []string, follow bool) {
 		a := argument{path: p}
 		var st unix.Stat_t
 		at, flags := Unslashed(p), unix.AT_SYMLINK_NOFOLLOW
-		if follow {
+		if w.FollowArguments {
 			at, flags = p, 0
 		}
 		if a.err = ignoringEINTR(func() error { return unix.Fstatat(unix.AT_FDCWD, at, &st, flags) }); a.err == nil {
@@ -298,7 +289,7 @@ func (w *walker) arguments(root *node, paths []string, follow bool) {
 			}
 		}
 		if a.err == nil && len(paths) > 1 { // else there is nothing to compare with
-			a.real, a.err = realPath(p, follow || a.dir, parents)
+			a.real, a.err = realPath(p, w.FollowArguments || a.dir, parents)
 		}
 		args = append(args, a)
 	}
@@ -320,7 +311,7 @@ func (w *walker) arguments(root *node, paths []string, follow bool) {
 		if first[args[i].real] != i {
 			return true
 		}
-		if w.shallow { // only the files directly in a directory are visited with it
+		if w.Shallow { // only the files directly in a directory are visited with it
 			return !args[i].dir && dirs[filepath.Dir(args[i].real)]
 		}
 		for dir := args[i].real; dir != "/"; {
@@ -339,10 +330,10 @@ func (w *walker) arguments(root *node, paths []string, follow bool) {
 			}
 		case within(i):
 		default:
-			r := newRoot(a.path, !a.dir, follow, w.refuse)
+			r := newRoot(a.path, !a.dir, w.FollowArguments, w.Refuse)
 			tasks = append(tasks, w.argument(root, r))
-			if w.kept != nil {
-				w.kept.all = append(w.kept.all, r)
+			if w.Keep != nil {
+				w.Keep.all = append(w.Keep.all, r)
 				root.items[len(root.items)-1].root = nil
 			}
 		}
@@ -582,7 +573,7 @@ func (t *dirTask) open() (*dir, error) {
 	}
 	defer t.parent.release()
 	if t.real != "" {
-		err, among := t.w.refuse(t.real, true)
+		err, among := t.w.Refuse(t.real, true)
 		if err != nil {
 			return nil, err
 		}
@@ -590,7 +581,7 @@ func (t *dirTask) open() (*dir, error) {
 			t.real = ""
 		}
 	}
-	fd, err := openat(t.parent.fd, t.name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW)
+	fd, err := regular.Descriptor(t.parent.fd, t.name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW)
 	if err != nil {
 		return nil, err
 	}
@@ -651,11 +642,11 @@ func (t *dirTask) run(buf *buffers) {
 				flush()
 			}
 		case unix.DT_LNK:
-			if t.w.link != nil {
-				t.w.link(t.path, e.name)
+			if t.w.Link != nil {
+				t.w.Link(t.path, e.name)
 			}
 		case unix.DT_DIR:
-			if t.w.shallow && t.parent == nil {
+			if t.w.Shallow && t.parent == nil {
 				continue
 			}
 			flush()
@@ -678,11 +669,11 @@ func (t *dirTask) run(buf *buffers) {
 
 // clean removes the copy of an edit that was killed, if that is to be done.
 func (w *walker) clean(d *dir, name, path string) {
-	if w.leftover == nil {
+	if w.Leftover == nil {
 		return
 	}
 	if removed, err := regular.RemoveLeft(d.fd, name); removed || err != nil {
-		w.leftover(path, err)
+		w.Leftover(path, err)
 	}
 }
 
@@ -714,7 +705,7 @@ func (t *filesTask) run(buf *buffers) {
 			return
 		}
 		if t.real != "" {
-			if err, _ := t.w.refuse(filepath.Join(t.real, name), false); err != nil {
+			if err, _ := t.w.Refuse(filepath.Join(t.real, name), false); err != nil {
 				t.w.keep(t.node, failed(t.prefix+name, err))
 				continue
 			}
