@@ -193,7 +193,25 @@ func (p *Python) ctypes(l *loader.Loader, opens []process.Wanted) (files []strin
 
 // Modules keeps what Python's modules open whenever they are imported, by their files: many scripts of a tree import
 // the same thousands of modules. The zero value is ready; methods may be called concurrently, for loaders of one root.
-type Modules struct{ read sync.Map }
+type Modules struct{ read, extensions sync.Map }
+
+// extensionsIn returns the names of a directory's extension modules with their files; of several the one whose name
+// says most.
+func (k *Modules) extensionsIn(p *Python, dir string, names map[string]bool) map[string]string {
+	key := [2]string{p.Version, dir}
+	all, kept := k.extensions.Load(key)
+	if !kept {
+		found := map[string]string{}
+		for n := range names {
+			is, ok := p.Module(n)
+			if old := found[is]; ok && (len(n) > len(old) || len(n) == len(old) && n > old) {
+				found[is] = n
+			}
+		}
+		all, _ = k.extensions.LoadOrStore(key, found)
+	}
+	return all.(map[string]string)
+}
 
 // opens returns what a module opens; what stands in a block may be of another system, or taken back.
 func (k *Modules) opens(l *loader.Loader, file string) []syntax.Open {
@@ -220,6 +238,7 @@ type importer struct {
 	seen    map[string]bool
 	found   []process.Wanted
 	places  map[string]located
+	loaded  map[string]bool // by the names that were imported: what load said
 }
 
 // located is where a module is: its file, and the directories of what is in it where it is a package.
@@ -231,12 +250,12 @@ type located struct {
 // importer returns one that looks in the directories that every program has.
 func (p *Python) importer(l *loader.Loader, k *Modules) *importer {
 	return &importer{l: l, python: p, modules: k, dirs: slices.Concat(p.Std, p.Sites), seen: map[string]bool{},
-		places: map[string]located{}}
+		places: map[string]located{}, loaded: map[string]bool{}}
 }
 
 // imports returns what a program has the interpreter open that imports a module, by its name.
 func (m *importer) imports(name, by string) []process.Wanted {
-	m.seen, m.found = map[string]bool{}, nil
+	m.seen, m.loaded, m.found = map[string]bool{}, map[string]bool{}, nil
 	if name != "" {
 		m.load(name, by, true)
 	}
@@ -298,8 +317,20 @@ func (m *importer) follow(text []syntax.Open, file, pkg string, sure bool) {
 	}
 }
 
-// load imports a module, its packages before it, and reports whether it is one that was installed.
+// load imports a module, its packages before it, and reports whether it is one that was installed. Once it was imported
+// nothing happens.
 func (m *importer) load(name, by string, sure bool) bool {
+	installed, before := m.loaded[name]
+	if !before {
+		m.loaded[name] = true // while it is imported
+		installed = m.first(name, by, sure)
+		m.loaded[name] = installed
+	}
+	return installed
+}
+
+// first is load of a name for the first time.
+func (m *importer) first(name, by string, sure bool) bool {
 	dirs := m.dirs
 	done := ""
 	for i, part := range strings.Split(name, ".") {
@@ -353,17 +384,12 @@ func (m *importer) find(dirs []string, name string) (file string, below []string
 }
 
 // module returns the file of a module in a directory: that of an extension before a source, as importlib has them.
-func (m *importer) module(dir string, names map[string]bool, name string) (file string) {
-	for n := range names {
-		if !strings.HasPrefix(n, name) || !strings.HasSuffix(n, ".so") {
-			continue
-		}
-		if is, ok := m.python.Module(n); ok && is == name && (file == "" || len(n) > len(path.Base(file))) {
-			file = dir + "/" + n
-		}
+func (m *importer) module(dir string, names map[string]bool, name string) string {
+	if file := m.modules.extensionsIn(m.python, dir, names)[name]; file != "" {
+		return dir + "/" + file
 	}
-	if file == "" && names[name+".py"] {
-		file = dir + "/" + name + ".py"
+	if names[name+".py"] {
+		return dir + "/" + name + ".py"
 	}
-	return file
+	return ""
 }
