@@ -361,3 +361,22 @@ func TestByHandAPluginCanBeOpenedAndBringsWhatClashes(t *testing.T) {
 		t.Errorf("%q", warned)
 	}
 }
+
+// By hand, a program that cannot open a plugin for what it has loaded, or would load, makes that find nothing: the plugin is for the
+// run to mend at once. It was left to the second one, and what that could do nothing for was edited by it.
+func TestByHandAProgramThatCannotOpenAPlugin(t *testing.T) {
+	for at, program := range map[string]object{"loaded": onStage("libv.so", "libc.so.6"), "brought": onStage("libc.so.6")} {
+		t.Run(at, func(t *testing.T) {
+			s := newStage(t)
+			s.put("out/bin/run", program.opens("libc.so.6").with(elf.DT_RPATH, "$ORIGIN/../lib").Object)
+			s.put("out/lib/libk.so", lib("libk.so", "libv.so").requires("libv.so", "V_2").Object)
+			s.put("out/lib/libv.so", lib("libv.so").defines("V_1").Object)
+			s.put("out/plugins/plugin.so", lib("plugin.so", "libk.so").Object)
+			s.put("libs/libv.so", lib("libv.so").defines("V_2").Object)
+			s.libs("~/libs")
+			s.byHand()
+			r := s.resolve()
+			r.list("out/plugins/plugin.so", "$ORIGIN/../lib")
+		})
+	}
+}

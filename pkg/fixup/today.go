@@ -138,7 +138,12 @@ func (t *today) inherits(o *Object, name string) (path string) {
 		if err != nil || load.Role == loader.Static || !healthy(load) {
 			continue
 		}
-		for _, u := range load.Open(o.Real, load.Main, loader.DlopenAsked, "").To.Uses {
+		open := load.Open(o.Real, load.Main, loader.DlopenAsked, "")
+		missing := func(o *loader.Object) bool { return !o.Found() }
+		if open.Why != "" && !slices.ContainsFunc(open.Brought, missing) {
+			continue // for what it finds
+		}
+		for _, u := range open.To.Uses {
 			// Where something else is missing, the loader does not come to the versions.
 			if f := use([]loader.Use{u}, name); f.path != "" && u.To.File.Serves(o.File, name) {
 				return f.path
