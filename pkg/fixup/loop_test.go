@@ -151,7 +151,7 @@ func TestManyVersionsOfOneLibrary(t *testing.T) {
 		return after.TotalAlloc - before.TotalAlloc
 	}
 	few, many := work(10), work(40)
-	if many > 8*few {
+	if many > 11*few { // it is 7.4 to 8.1; were it quadratic, 16
 		t.Errorf("%d kB were allocated for 10 versions, %d kB for 40", few>>10, many>>10)
 	}
 }
