@@ -396,15 +396,6 @@ func distrustDirectory(dir *os.File) error {
 	return nil
 }
 
-// identify returns what the directory is now: what it was when it was looked up.
-func (r *Record) identify() (identity, error) {
-	id, _, err := identify(r.in, r.name)
-	if err == nil && id != r.now {
-		err = errExchanged
-	}
-	return id, err
-}
-
 var errExchanged = errors.New("its tree was exchanged for another one meanwhile")
 
 func identify(dir *os.File, name string) (id identity, isDir bool, err error) {
@@ -503,10 +494,14 @@ func (r *Record) write() error {
 		}
 		return nil
 	}
-	var err error
-	if r.Tree, err = r.identify(); err != nil {
+	id, _, err := identify(r.in, r.name)
+	switch {
+	case err != nil:
 		return err
+	case id != r.now:
+		return errExchanged
 	}
+	r.Tree = id
 	b, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
 		return err
