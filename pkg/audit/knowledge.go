@@ -97,7 +97,9 @@ func (c *knowledge) holds(script string, of *explain.Case) {
 // objects remembers what is in a process.
 func (c *knowledge) objects(who opener, of *explain.Case) {
 	for _, o := range of.Load.Objects {
-		if o.File == nil {
+		if o.File == nil || slices.ContainsFunc(of.Failed, func(p *loader.Opening) bool { // who knows in which order
+			return p.Later != nil && slices.Contains(p.Later.Brought, o)
+		}) {
 			continue
 		}
 		if of.Role == loader.Program {

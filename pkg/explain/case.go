@@ -99,11 +99,13 @@ type Case struct {
 
 	named    string // the file as an argument of the editing tools
 	file     *files.File
-	view     bool   // it is one in which a remedy was followed
-	followed bool   // what it may open is a part of the load
-	at       string // the file's path below the root, links resolved
-	entries  []entry
-	long     bool // there are more entries than entries has
+	view     bool // it is one in which a remedy was followed
+	followed bool // what it may open is a part of the load
+	// otherwise is what names lead to in another order of what is opened, once it was followed.
+	otherwise []process.Instead
+	at        string // the file's path below the root, links resolved
+	entries   []entry
+	long      bool // there are more entries than entries has
 	// own are the names that the loader looks up through the file's run path.
 	own   map[string]bool
 	maybe map[string]bool // further such names, guessed from parts of longer strings
@@ -246,9 +248,14 @@ func (c *Case) report(f Conclusion) {
 func (c *Case) Follow() {
 	if !c.NoOpen && !c.followed {
 		c.OpenAll(c.Likely(c.Guess), driver.NeedsDriver)
+		c.otherwise = c.Instead()
 	}
 	c.followed = true
 }
+
+// Otherwise returns what names lead to in another order of what is opened, and on better processors where none was
+// named and this machine's is of another kind.
+func (c *Case) Otherwise() []process.Instead { return slices.Concat(c.otherwise, c.Better()) }
 
 // Of reports whether a conclusion is about a library, or what it needs.
 func (c *Conclusion) Of(o *loader.Object) bool {

@@ -54,7 +54,9 @@ type Library struct {
 	Error     string  `json:"error,omitempty"` // why the loader stops at the file, or why dlopen of it fails
 	Lacks     []Lack  `json:"lacks,omitempty"` // symbol versions that others need of it
 	Also      []Again `json:"also_needed_by,omitempty"`
-	Tried     []Tried `json:"tried"`
+	// Instead are the files that the name leads to where what files do not show is otherwise.
+	Instead []Instead `json:"instead,omitempty"`
+	Tried   []Tried   `json:"tried"`
 }
 
 // Lack is a symbol version that a library does not define, and the file that needs it:
@@ -68,6 +70,14 @@ type Lack struct {
 type Again struct {
 	Path   string `json:"path"`
 	Soname string `json:"soname"`
+}
+
+// Instead is a file that a name leads to in another order of what is opened, or on another processor than is assumed.
+type Instead struct {
+	Path     string  `json:"path"`
+	Rule     string  `json:"rule"`
+	NeededBy *string `json:"needed_by"`
+	When     string  `json:"when"`
 }
 
 // Tried is a place where the loader looked before.
@@ -101,6 +111,18 @@ func Describe(c *Case) *File {
 			if lib := &f.Libraries[i]; lib.Path != nil && lib.Error == "" &&
 				slices.ContainsFunc(p.Brought, func(o *loader.Object) bool { return &o.Path == lib.Path }) {
 				lib.Error = fmt.Sprintf("not loaded, as opening %s fails", p.Name)
+			}
+		}
+	}
+	for _, other := range c.Otherwise() {
+		for i := range f.Libraries {
+			if lib := &f.Libraries[i]; lib.Path == &other.Of.Path {
+				o := other.Object
+				instead := Instead{Path: o.Path, Rule: string(o.Rule), When: other.When}
+				if o.NeededBy != nil {
+					instead.NeededBy = &o.NeededBy.Path
+				}
+				lib.Instead = append(lib.Instead, instead)
 			}
 		}
 	}

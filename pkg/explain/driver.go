@@ -130,11 +130,20 @@ func (c *Case) Verdicts() (all []*Verdict) {
 			return p.To != o && slices.Contains(p.Brought, o)
 		})
 	}
-	for _, o := range c.WithFailed()[1:] {
+	objects := c.WithFailed()[1:]
+	known := len(objects)
+	for _, i := range c.otherwise {
+		objects = append(objects, i.Object)
+	}
+	for i, o := range objects {
 		if gone(o) {
 			continue
 		}
-		if v := c.Verdict(o); v != nil && !seen[[2]string{o.Name, o.Path}] {
+		v := c.Verdict(o)
+		if i >= known && v != nil && v.Kind == "" { // only what is wrong
+			continue
+		}
+		if v != nil && !seen[[2]string{o.Name, o.Path}] {
 			seen[[2]string{o.Name, o.Path}] = true
 			if i := slices.IndexFunc(c.tried, func(f Conclusion) bool {
 				return f.Verdict != nil && f.Object == o || f.ID == DriverBeforeCompat && v.Kind == f.ID
@@ -155,8 +164,10 @@ func (c *Case) Verdict(o *loader.Object) *Verdict {
 	}
 	v := &Verdict{Soname: o.Name, Object: o}
 	link := l.Link(s.Main.File.ELF.Machine)
-	may := ""
+	may, when := "", c.when(o)
 	switch {
+	case when != "":
+		may = fmt.Sprintf(" (%s)", when)
 	case o.Cause == loader.DlopenAsked:
 		may = fmt.Sprintf(" (if %s opened it with dlopen)", path.Base(s.Main.Path))
 	case !o.Cause.Certain() && o.NeededBy != nil:
@@ -233,6 +244,16 @@ func (c *Case) Verdict(o *loader.Object) *Verdict {
 		}
 	}
 	return v
+}
+
+// when says when a name leads to an object that it does not lead to in the order that was followed; "" for all others.
+func (c *Case) when(o *loader.Object) string {
+	for _, i := range c.otherwise {
+		if i.Object == o {
+			return i.When
+		}
+	}
+	return ""
 }
 
 // maxStub bounds what may be a stub, in bytes: NVIDIA's have some ten thousand, drivers ten millions.

@@ -135,6 +135,9 @@ func (c *Case) openFails(p *loader.Opening) *Conclusion {
 		f.Message = fmt.Sprintf("opening %s would fail: %s", p.Name, why)
 		switch {
 		case p.Cause != loader.DlopenString:
+		case p.Later != nil:
+			f.Severity = Note
+			f.Message += "; where that is loaded before, it works"
 		case p.To.File != nil && p.To.File.IsText(): // for the linker: the string is no name of a library
 			f.Severity = Note
 		case p.By != c.Main && Misses(p.To): // as a JVM's launcher opens libjvm.so by a path that it makes, then libjava.so

@@ -334,10 +334,10 @@ func (s *Load) notAllowed(by *Object, name string, cause Cause, why string) {
 // mapObject is _dl_map_object of elf/dl-load.c with the part of
 // _dl_map_object_from_fd that recognizes files which are loaded already.
 func (s *Load) mapObject(name string, loader *Object, cause Cause) (o *Object, again bool) {
-	if s.Main.answersTo(name) || name == "" && s.Main.Rule == ByProgram { // the program's l_name is ""
+	if s.Main.Answers(name) || name == "" && s.Main.Rule == ByProgram { // the program's l_name is ""
 		return s.Main, true
 	}
-	if s.self.answersTo(name) {
+	if s.self.Answers(name) {
 		if slices.Contains(s.Objects, s.self) {
 			return s.self, true
 		}
@@ -347,7 +347,7 @@ func (s *Load) mapObject(name string, loader *Object, cause Cause) (o *Object, a
 	}
 	s.step(len(s.Objects) / 8)
 	for _, o := range s.ordered()[1:] {
-		if o.answersTo(name) {
+		if o.Answers(name) {
 			return o, true
 		}
 	}
@@ -392,7 +392,8 @@ func (r *outcome) object(name string, by *Object, cause Cause) *Object {
 		NeededBy: by, Cause: cause, loader: by}
 }
 
-func (o *Object) answersTo(name string) bool {
+// Answers reports whether the loader takes the object, which is loaded, for one of a name.
+func (o *Object) Answers(name string) bool {
 	if !o.Found() || o.Err != "" {
 		return false
 	}

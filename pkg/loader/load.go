@@ -128,6 +128,19 @@ func (l *Loader) Edited(edit func(*files.File)) *Loader {
 	return &Loader{o: l.o, cwd: l.cwd, files: l.files.Edited(edit), base: l}
 }
 
+// Unknown returns a loader like this one on the best processor of a machine, where files are to be loaded on a
+// processor that nobody named and that this machine does not have; nil where the processor is known, or all are the
+// same.
+func (l *Loader) Unknown(m elf.Machine) *Loader {
+	levels := Levels(m)
+	if l.o.CPU != "" && l.o.CPU != "native" || len(levels) == 0 || nativeCPU().machine == m {
+		return nil
+	}
+	o := l.o
+	o.CPU = levels[0]
+	return &Loader{o: o, cwd: l.cwd, files: l.files}
+}
+
 // Environment returns what programs have that no wrapper starts.
 func (l *Loader) Environment() Environment { return l.o.Environment }
 

@@ -18,6 +18,8 @@ type Opening struct {
 	Sure    bool      // it is called whenever the program, or script, is run
 	Brought []*Object // what it loaded, in this order; where it failed, what is gone again
 	Why     string    // why it failed; "" where it succeeded
+	// Later is, of a call that failed, the same one after others, where it succeeds then; else nil.
+	Later *Opening
 	// Lacks are, of a call that failed, the versions that libraries lack which were there before.
 	Lacks []Lack
 }

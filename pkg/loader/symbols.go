@@ -62,7 +62,7 @@ func (s *Scope) bind(from *Object, r *elfimage.Reference) (at int, aborts bool) 
 		if r.Copy && o == from || !l.Defines(r, musl, &s.budget) {
 			continue
 		}
-		return i, !musl && s.in.Version <= lastAssert && r.Version != nil && !l.Versioned && o.answersTo(r.Version.Library)
+		return i, !musl && s.in.Version <= lastAssert && r.Version != nil && !l.Versioned && o.Answers(r.Version.Library)
 	}
 	return -1, false
 }

@@ -169,11 +169,11 @@ func (s *Load) Named(name string) *Object {
 		return s.Main
 	}
 	for _, o := range s.ordered() {
-		if !o.Found() && o.Name == name || o.answersTo(name) {
+		if !o.Found() && o.Name == name || o.Answers(name) {
 			return o
 		}
 	}
-	if s.self.answersTo(name) {
+	if s.self.Answers(name) {
 		return s.self
 	}
 	return nil

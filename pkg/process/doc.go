@@ -16,7 +16,9 @@
 //
 // [State.OpenAll] follows what may be opened: notes (.note.dlopen, which say so), and names in read-only data, which
 // are guesses. Of how sure an opening is, its [loader.Cause] tells: what is needed is loaded, what a note names may be,
-// what a string names may be a name of something else. The order is that of the objects, and in each that of the file.
+// what a string names may be a name of something else. The order is that of the objects, and in each that of the file;
+// where another order would lead a name to another file, [State.Instead] says so, and what fails only in this order is
+// opened at the end ([loader.Opening.Later]).
 //
 // # What asks what
 //

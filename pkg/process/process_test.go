@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -173,6 +174,9 @@ func TestOpenAll(t *testing.T) {
 
 // What a library opens by name is followed where it calls dlopen itself and a run path has a file of that name.
 func TestOpenAllOfALibrary(t *testing.T) {
+	if runtime.GOARCH != "amd64" {
+		t.Skip("the compiler makes no libraries for x86-64")
+	}
 	s := newStage(t)
 	build := func(name, source string) {
 		at := s.dir + name
@@ -195,6 +199,101 @@ func TestOpenAllOfALibrary(t *testing.T) {
 	state.OpenAll(state.Likely(false), func(string) bool { return false })
 	if got := state.in(); got != "/l/libcalls.so /l/libnames.so /plug/libplug.so" {
 		t.Error(got)
+	}
+}
+
+// In which order names among strings are opened, nobody knows: what fails at first and works later is opened then, and of two files
+// that a name may lead to, both are told.
+func TestOrders(t *testing.T) {
+	s := newStage(t)
+	s.put("/a/libplug.so", lib("libplug.so").Needs("libdep.so"))
+	s.put("/a/libother.so", lib("libother.so").Needs("libdep.so").With(elf.DT_RUNPATH, "/x"))
+	s.put("/x/libdep.so", lib("libdep.so"))
+	s.put("/b/libx.so.1", lib("libx.so.1"))
+	s.put("/c/libx-2.so", lib("libx.so.1"))
+	p := prog().With(elf.DT_RUNPATH, "/a:/b")
+	p.Data = "\x00libplug.so\x00libother.so\x00libx.so.1\x00/c/libx-2.so\x00"
+	s.put("/p", p)
+	state := s.begin("/p", loader.Environment{})
+	state.OpenAll(state.Likely(false), func(string) bool { return false })
+	if got := state.in(); got != "/a/libother.so /x/libdep.so /b/libx.so.1 /c/libx-2.so /a/libplug.so" {
+		t.Error(got)
+	}
+	if len(state.Failed) != 1 || state.Failed[0].Name != "libplug.so" || state.Failed[0].Later == nil {
+		t.Errorf("%+v", state.Failed)
+	}
+	var other []string
+	for _, i := range state.Instead() {
+		other = append(other, i.Of.Path+": "+i.Object.Path+" "+i.When)
+	}
+	if got := strings.Join(other, ", "); got != "/b/libx.so.1: /c/libx-2.so where /c/libx-2.so is opened first" {
+		t.Error(got)
+	}
+}
+
+// What a library opens by its own run path is loaded in place of what the program opens by that name, where it comes first; what it
+// brings itself is there before it opens anything.
+func TestOrderOfCallers(t *testing.T) {
+	s := newStage(t)
+	by := func(needed ...string) tinyelf.Object {
+		o := lib("").Needs(needed...).With(elf.DT_RUNPATH, "/stubs")
+		o.Data = "\x00libcuda.so.1\x00"
+		return o
+	}
+	s.put("/l/libgpu.so", by())
+	s.put("/l/libplug.so", by("libcuda.so.1"))
+	s.put("/stubs/libcuda.so.1", lib("libcuda.so.1"))
+	s.put("/driver/libcuda.so.1", lib("libcuda.so.1"))
+	for _, c := range []struct{ needs, data, want string }{
+		{"libgpu.so", "\x00libcuda.so.1\x00", "/driver/libcuda.so.1: /stubs/libcuda.so.1 where /l/libgpu.so opens it first"},
+		{"", "\x00libplug.so\x00", ""},
+	} {
+		p := prog().With(elf.DT_RUNPATH, "/l:/driver")
+		if c.needs != "" {
+			p = p.Needs(c.needs)
+		}
+		p.Data = c.data
+		s.put("/p", p)
+		state := s.begin("/p", loader.Environment{})
+		state.OpenAll(state.Likely(false), func(string) bool { return false })
+		got := ""
+		for _, i := range state.Instead() {
+			got += i.Of.Path + ": " + i.Object.Path + " " + i.When
+		}
+		if got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}
+
+// The levels of a processor that this machine does not have are told, where none was named.
+func TestBetter(t *testing.T) {
+	s := newStage(t)
+	z := func(o tinyelf.Object) tinyelf.Object {
+		o.Machine = elf.EM_S390
+		return o
+	}
+	s.put("/lib/ld64.so.1", z(lib("ld64.so.1")))
+	s.put("/a/libx.so.1", z(lib("libx.so.1")))
+	s.put("/a/glibc-hwcaps/z13/libx.so.1", z(lib("libx.so.1")))
+	p := z(tinyelf.Object{Interp: "/lib/ld64.so.1"}.Needs("libx.so.1").With(elf.DT_RUNPATH, "/a"))
+	s.put("/p", p)
+	for cpu, want := range map[string]string{"": "/a/glibc-hwcaps/z13/libx.so.1", "native": "/a/glibc-hwcaps/z13/libx.so.1", "z13": "", "baseline": ""} {
+		l, err := loader.New(loader.Options{Root: s.dir, CPU: cpu})
+		if err != nil {
+			t.Fatal(err)
+		}
+		state, err := Start{File: "/p"}.Begin(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, i := range state.Better() {
+			got += i.Object.Path
+		}
+		if got != want {
+			t.Errorf("%q: %s", cpu, got)
+		}
 	}
 }
 

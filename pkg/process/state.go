@@ -71,7 +71,10 @@ func (s *State) OpenAll(want func(o *loader.Object, l files.Literal) bool, keep 
 		return
 	}
 	s.script()
-	for i := 0; i < len(s.Objects); i++ {
+	for i := 0; i < len(s.Objects) || s.again(); i++ {
+		if i == len(s.Objects) { // what was there already
+			break
+		}
 		o := s.Objects[i]
 		if !o.Found() || o.File == nil || o.Err != "" || o.Rule == loader.ByLoader {
 			continue

@@ -6,7 +6,8 @@ A command is wrong where
   function that is bound late and then not found;
 - the situation says of which names something has to be said ($because), and the command has not one of them;
 - it names an error where the process is fine (of audit and noRunpathAmbiguity: of a file that is in this process, and about its load);
-- explain resolves a name to another file, leaves a file out that is loaded, or lists one that is not;
+- explain resolves a name to another file, leaves a file out that is loaded, or lists one that is not (of several that it says a name
+  leads to, each under a condition that no file shows, one has to be);
 - explain says of a file that somebody else needs it, or that another rule found it, than glibc's own account does (LD_DEBUG);
 - of two commands one names an error and the other exits 0 without a word of it (said only where neither is wrong already).
 
@@ -73,7 +74,7 @@ def explain(start, base):
     env = [w for name, value in start.env.items() for w in ("--env", f"{name}={value}")]
     gpu = ["--for", start.gpu] if start.gpu else []
     claim = Claim("explain", ["runpath", "explain", "--json", "--undefined"] + gpu + env + ["--", start.asked], start, base)
-    claim.libraries = {}
+    claim.libraries, claim.instead = {}, {}
     for file in claim.document.get("files", []):
         for text in [file.get("reason"), file.get("error")]:
             if text:
@@ -86,6 +87,7 @@ def explain(start, base):
             for text in ([why] if why else []) + lacks:
                 (claim.error if claim.status else claim.said.append)(f"{library['soname']}: {text}")
             if not library.get("namespace"):
+                claim.instead.setdefault(path, set()).update(other["path"] for other in library.get("instead", []))
                 claim.libraries.setdefault(library["soname"], []).append((path, why, library["cause"]))
         for lack in file.get("lacks", []):
             claim.error(" ".join(map(str, lack.values())))
@@ -272,6 +274,7 @@ def searches(claim, start, process, base):
     for name, (path, rule, asker) in loaders_account(start, base).items():
         several = [library for file in claim.document.get("files", []) for library in file.get("libraries", [])
                    if library["soname"] == name and library["path"]]
+        several += [other for library in several for other in library.get("instead", [])]
         said = {(real(library["path"]), library["rule"], real(library["needed_by"] or start.asked)) for library in several}
         truth = real(path), rule, real(asker)
         if several and truth not in said and "$" not in name:  # a token, which this account does not expand
@@ -288,6 +291,10 @@ def compare(claim, process):
     if process.program and process.own(process.program):
         listed.add(os.path.realpath(process.program))
     loaded = process.loaded()
+    real = lambda path: os.path.realpath(os.path.join(process.directory, path))
+    for path, others in claim.instead.items():  # one of them is loaded, and it is said when
+        if others := {real(other) for other in others} & loaded:
+            listed = listed - {real(path)} | others | ({real(path)} & loaded)
     said += [f"does not list {process.short(path)}" for path in sorted(loaded - listed)]
     if all(opened.path is not None for opened in process.opens) and process.status == 0:
         said += [f"lists {process.short(path)}, which is not loaded" for path in sorted(listed - loaded)]

@@ -29,7 +29,9 @@ func writeGraph(w io.Writer, cases []*explain.Case) {
 		s, verdicts := c.Load, map[string]*explain.Verdict{}
 		if s.Role != loader.Static {
 			for _, v := range c.Verdicts() {
-				verdicts[v.Soname] = v
+				if verdicts[v.Soname] == nil { // in the order that was followed
+					verdicts[v.Soname] = v
+				}
 			}
 		}
 		for _, o := range c.WithFailed() {

@@ -11,6 +11,7 @@ import (
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/process"
 )
 
 // treeStyle is how the tree of libraries is printed.
@@ -32,7 +33,9 @@ type printer struct {
 	shown  map[*loader.Object]bool
 	hidden []string // names of libc and its companions that were left out
 	ways   map[*loader.Object]bool
-	indent string
+	// otherwise is what names lead to in another order, or on another processor.
+	otherwise []process.Instead
+	indent    string
 }
 
 func (p *printer) paint(hue command.Hue, text string) string {
@@ -79,6 +82,7 @@ func writeTree(w *bytes.Buffer, its *explain.Case, found []explain.Conclusion, s
 	if st.only != nil {
 		p.ways = its.Ways(st.only)
 	}
+	p.otherwise = its.Otherwise()
 	p.children(s.Main, 1)
 	if len(p.hidden) > 0 && st.only == nil {
 		p.write(command.Dim, "not shown: ", strings.Join(p.hidden, ", "), ", from where the loader is (--all)")
@@ -266,6 +270,16 @@ func (p *printer) line(u loader.Use) {
 		}
 		p.write(hue, o.Path)
 		p.write(command.Dim, "  ", o.How(o.NeededBy))
+	}
+	for _, i := range p.otherwise {
+		if i.Of == o {
+			p.write(command.Yellow, "; or ", i.Object.Path, ", ", i.When)
+		}
+	}
+	for _, f := range p.s.Failed {
+		if f.Later != nil && f.Later.To == o {
+			p.write(command.Yellow, "; only once what it needs is loaded: before, ", f.Why)
+		}
 	}
 }
 
