@@ -172,6 +172,7 @@ func (w *loop) take(x *refusal) bool {
 	n.refused[x.object], n.tried[x.object] = x.why(), true
 	if w.r.propose(x.plan); x.plan.Err != nil && had == nil {
 		delete(n.refused, x.object)
+		delete(n.tried, x.object) // other refusals may be taken back
 		w.r.propose(x.plan)
 		return false
 	}

@@ -380,3 +380,22 @@ func TestByHandAProgramThatCannotOpenAPlugin(t *testing.T) {
 		})
 	}
 }
+
+// A candidate that could not be refused, because no run path led to what was left, can be when another refusal has been taken back.
+func TestARefusalThatCouldNotBeMade(t *testing.T) {
+	s := newStage(t)
+	s.put("out/a/libu.so", lib("libu.so", "libv.so").requires("libv.so", "V_2").defines("V_1", "V_2").Object)
+	s.put("out/a/libv.so", lib("libv.so").defines("V_1").Object)
+	s.put("out/b/libk.so", lib("libk.so", "libu.so", "libv.so").requires("libu.so", "V_1").requires("libv.so", "V_1").Object)
+	s.put("out/b/libv.so", lib("libv.so").defines("V_1").Object)
+	s.put("libs0/libu.so", lib("libu.so").defines("V_2").Object)
+	s.put("libs0/libv.so", lib("libv.so").defines("V_1", "V_2").Object)
+	s.put("libs1/libu.so", lib("libu.so").defines("V_1", "V_2").Object)
+	s.put("libs1/libv.so", lib("libv.so").defines("V_2").Object)
+	s.libs("~/libs0", "~/libs1")
+	r := s.resolve()
+	r.list("out/b/libk.so", "~/out/b:~/libs1")
+	if v := r.index.Verify(r.plans, 2); len(v) > 0 {
+		t.Errorf("%+v", v)
+	}
+}
