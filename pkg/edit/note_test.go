@@ -3,6 +3,7 @@ package edit_test
 import (
 	"bytes"
 	"debug/elf"
+	"encoding/binary"
 	"errors"
 	"os"
 	"path/filepath"
@@ -36,6 +37,32 @@ func noteOf(t *testing.T, path string) string {
 		return ""
 	}
 	return note.Description
+}
+
+// A note that says nothing is a note: it is rewritten, or removed.
+func TestNoteThatSaysNothing(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "liba.so"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for remove, want := range map[bool]edit.NoteResult{false: edit.NoteRewritten, true: edit.NoteRemoved} {
+		o := library(tinyelf.Entry{Tag: elf.DT_NEEDED, Str: "liba.so"}, tinyelf.Entry{Tag: elf.DT_RUNPATH, Str: dir})
+		o.Resolution = "x"
+		data := o.Bytes()
+		at := bytes.Index(data, []byte("NixOS\x00"))
+		data[at-8] = 0           // descsz
+		for p := 64; ; p += 56 { // and no more in its PT_NOTE
+			if binary.LittleEndian.Uint64(data[p+8:]) == uint64(at-12) {
+				data[p+32], data[p+40] = data[p+32]-4, data[p+40]-4
+				break
+			}
+		}
+		put(t, map[string][]byte{"f": data})
+		e := parts.Edit{Options: edit.Options{Note: &edit.Note{Maps: normal.New(normal.Settings{}), Remove: remove}}}
+		if r := each(t, e.File, "f")["f"].Result; r.Note != want || r.Action != edit.Edited || r.Err != nil {
+			t.Errorf("remove %v: the note %q, %s, %v", remove, r.Note, r.Action, r.Err)
+		}
+	}
 }
 
 // A file that has a note has the right one after each edit, whatever that is about; another one has none, unless

@@ -80,7 +80,7 @@ func (v *verifier) resolutionNote() error {
 	if now != want {
 		return bug("leaves the resolution note %.200q", now)
 	}
-	if was != nil && was.Description == want && !was.Silent && (was.Section < 0 ||
+	if was != nil && is != nil && was.Description == want && !was.Silent && (was.Section < 0 ||
 		v.before.Sections[was.Section].Size == was.Size) {
 		return nil
 	}

@@ -2,6 +2,7 @@ package normal
 
 import (
 	"debug/elf"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -218,5 +219,15 @@ func TestNeedsDriver(t *testing.T) {
 		if got, err := NeedsDriver(parse(t, c.o)); got != c.want || err != nil {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
+	}
+}
+
+// A library is offered by its file's name, and by its soname where no file before it has that for either.
+func TestLibraries(t *testing.T) {
+	dir := write(t, map[string]tinyelf.Object{"liba.so": named("libs.so.1"), "libb.so": named("libs.so.1"), "libc.so": named("libd.so"), "libd.so": named("libe.so"), "libz.so.1": {}, "libe.text": named("libt.so")})
+	m := New(Settings{})
+	got := strings.ReplaceAll(fmt.Sprint(m.Libraries(dir)), dir+"/", "")
+	if want := "map[liba.so:liba.so libb.so:libb.so libc.so:libc.so libd.so:libd.so libe.so:libd.so libs.so.1:liba.so libz.so.1:libz.so.1]"; got != want {
+		t.Errorf("%s, not %s", got, want)
 	}
 }

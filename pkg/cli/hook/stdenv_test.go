@@ -164,6 +164,7 @@ func TestAuditTmpdir(t *testing.T) {
 	put("lib/fine.so", library("/build:/buildx/lib:/x/build/lib:$ORIGIN/build/"))
 	put("lib/debug/.build-id/x.debug", library("/build/lib"))
 	put("lib/x.build-id.so", library("/build/lib"))
+	os.Link(filepath.Join(out, "lib/bad.so"), filepath.Join(out, "lib/bad.so.1")) // one file, which is named once
 	answers, log := tells(t, s, "auditTmpdir", out)
 	if !strings.HasSuffix(answers, "\nstatus 1\n") || !strings.Contains(answers, "error in "+out+" 4 files name $TMPDIR (/build/)") {
 		t.Errorf("answers: %s", answers)
@@ -208,6 +209,11 @@ OUT/lib/x.build-id.so: forbidden reference to /build/: entry 1 of the run path, 
 	}
 	if answers, _ := tells(t, s2, "patchELF", clean); strings.Contains(answers, "audited") {
 		t.Errorf("shrunk alone: %s", answers)
+	}
+	link := filepath.Join(t.TempDir(), "link") // find(1) does not follow one
+	os.Symlink(out, link)
+	if answers, log := tells(t, s, "auditTmpdir", link); strings.Contains(log, "forbidden") || answers != "status 0\n" {
+		t.Errorf("a link to the output: %s%s", answers, log)
 	}
 	if answers, log := tells(t, with(s, state{"TMPDIR": {""}}), "auditTmpdir", out); strings.Contains(log, "forbidden") || !strings.HasSuffix(answers, "status 0\n") {
 		t.Errorf("no $TMPDIR: %s%s", answers, log)

@@ -131,16 +131,18 @@ func TestShrinkKeepsWhatIsAskedFor(t *testing.T) {
 		"unused/libd.so.1":         named("libd.so.1"),
 		"tmp/x/liba.so.1":          named("liba.so.1"),
 		"tmp2/x/libe.so.1":         named("libe.so.1"),
+		"tmp2not/libg.so.1":        named("libg.so.1"),
+		"other/libg.so.1":          named("libg.so.1"),
 		"cuda/compat/libcuda.so.1": named("libcuda.so.1"),
 	})
-	im := parse(t, tinyelf.Object{Dlopen: `[{"soname":["libb.so.1"]}]`, Data: "\x00libc.so.1\x00not found: libf.so.12345 times"}.Needs("liba.so.1", "libe.so.1"))
-	before := "D/tmp/x:D/needed:D/second:D/noted:D/literal:D/rust:D/unused:D/kept:D/cuda/compat:D/tmp2/x::$ORIGIN/x"
+	im := parse(t, tinyelf.Object{Dlopen: `[{"soname":["libb.so.1"]}]`, Data: "\x00libc.so.1\x00not found: libf.so.12345 times"}.Needs("liba.so.1", "libe.so.1", "libg.so.1"))
+	before := "D/tmp/x:D/needed:D/second:D/noted:D/literal:D/rust:D/unused:D/kept:D/cuda/compat:D/tmp2/x:D/tmp2not:D/other::$ORIGIN/x"
 	for _, c := range []struct {
 		settings     normal.Settings
 		want, unused string
 	}{
-		{normal.Settings{}, "D/needed:D/noted:D/literal:D/rust:D/kept:D/cuda/compat:D/tmp2/x:$ORIGIN/x", "D/tmp/x:D/second:D/unused"},
-		{normal.Settings{KeepEmpty: true}, "D/needed:D/noted:D/literal:D/rust:D/kept:D/cuda/compat:D/tmp2/x::$ORIGIN/x", "D/tmp/x:D/second:D/unused"},
+		{normal.Settings{}, "D/needed:D/noted:D/literal:D/rust:D/kept:D/cuda/compat:D/tmp2/x:D/tmp2not:$ORIGIN/x", "D/tmp/x:D/second:D/unused:D/other"},
+		{normal.Settings{KeepEmpty: true}, "D/needed:D/noted:D/literal:D/rust:D/kept:D/cuda/compat:D/tmp2/x:D/tmp2not::$ORIGIN/x", "D/tmp/x:D/second:D/unused:D/other"},
 	} {
 		expand := func(s string) string { return strings.ReplaceAll(s, "D/", dir+"/") }
 		p := Edit{Normal: normal.New(c.settings), Temporary: []string{"", dir + "/tmp", dir + "/tmp2/"},
@@ -154,6 +156,22 @@ func TestShrinkKeepsWhatIsAskedFor(t *testing.T) {
 		}
 		if diff := cmp.Diff(expand(c.unused), strings.Join(notes.Unused, ":")); diff != "" || notes.Empties != 1 {
 			t.Error(diff, notes.Empties)
+		}
+	}
+}
+
+// A run path that is empty already is not taken away: to the loader it is none.
+func TestNothingBecomesNothing(t *testing.T) {
+	for what, c := range map[string]struct {
+		object  tinyelf.Object
+		changes bool
+	}{
+		"an empty DT_RUNPATH": {tinyelf.Object{}.With(elf.DT_RUNPATH, ""), false},
+		"none":                {tinyelf.Object{}, false},
+		"one that is not":     {tinyelf.Object{}.With(elf.DT_RUNPATH, "/a"), true},
+	} {
+		if change, _, _, err := Change(parse(t, c.object), "f", nil, false, nil); err != nil || (change != nil) != c.changes {
+			t.Errorf("%s: %+v, %v", what, change, err)
 		}
 	}
 }
