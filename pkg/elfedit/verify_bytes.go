@@ -784,8 +784,7 @@ func (v *verifier) sharedStrings() error {
 		}
 	}
 	ranges := slices.DeleteFunc(v.strings, func(s span) bool {
-		return onlyRunPath && v.before.inOurRoom(s.off) &&
-			v.before.inOurRoom(s.end()-1)
+		return onlyRunPath && v.before.inOurRoom(s.off) && v.before.inOurRoom(s.end()-1)
 	})
 	if len(ranges) == 0 {
 		return nil

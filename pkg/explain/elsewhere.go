@@ -32,8 +32,7 @@ func (c *Case) byProcessor() {
 		for k := 0; k <= len(levels); k++ { // with all levels, with all but the best …, with none
 			x, ok := c.winner(name, levels[k:])
 			if !ok || slices.ContainsFunc(won, func(w candidate) bool {
-				return w.entry == x.entry ||
-					c.isSame(w.file, x.file)
+				return w.entry == x.entry || c.isSame(w.file, x.file)
 			}) {
 				continue
 			}

@@ -333,9 +333,8 @@ func (c *Case) notFound(o *loader.Object) Conclusion {
 		}
 	}
 	if dir := s.Ignored(main, o.Name); dir != "" && by == main {
-		p.Message += fmt.Sprintf(
-			": it is in %s, but the loader ignores that entry in a program with more rights than its caller (%s)", dir,
-			s.Secure)
+		p.Message += fmt.Sprintf(": it is in %s, but the loader ignores that entry in a program with more rights than its "+
+			"caller (%s)", dir, s.Secure)
 		p.Remedy = c.Edit(main, "runpath", "add", dir).And(": the directory itself is searched, $ORIGIN is not")
 		return p
 	}

@@ -309,8 +309,7 @@ func (c *Case) unbound(o *loader.Object, all []loader.Unbound, certain bool) {
 // libraries.
 func (c *Case) atOnce(o *loader.Object) bool {
 	if slices.ContainsFunc(c.Opened, func(p *loader.Opening) bool {
-		return p.Cause == loader.DlopenScript &&
-			slices.Contains(p.Brought, o)
+		return p.Cause == loader.DlopenScript && slices.Contains(p.Brought, o)
 	}) {
 		return true
 	}

@@ -183,8 +183,7 @@ func (r *Resolver) kept(p *Plan) []string {
 		case runpath.HasOrigin(e):
 		case r.ix.sources.Stubs.Contains(e):
 			if known && slices.ContainsFunc(p.Needs, func(n *Need) bool {
-				return n.unmet() &&
-					r.ix.dir(dir).has(path.Base(n.Names[0]))
+				return n.unmet() && r.ix.dir(dir).has(path.Base(n.Names[0]))
 			}) {
 				break
 			}

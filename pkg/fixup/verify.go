@@ -171,8 +171,7 @@ func (v *verification) open(p *Plan) ([]Surprise, error) {
 // it does not load by itself, but others of the program that is started, is the program's. What
 // lacks something for one of the files planned, by Object.Real, for which it is said to be missing,
 // is no surprise.
-func compare(plan *Plan, from *loader.Object, load *loader.Load, started *Plan,
-	planned map[string]*Plan) []Surprise {
+func compare(plan *Plan, from *loader.Object, load *loader.Load, started *Plan, planned map[string]*Plan) []Surprise {
 	found := []Surprise{{Plan: plan}}
 	for _, n := range plan.Needs {
 		if n.Cause != loader.Needed {

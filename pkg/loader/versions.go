@@ -140,8 +140,7 @@ func (s *Load) checkAsserts(o *Object) {
 	unbound, _ := scope.Unbound(o)
 	for _, u := range unbound {
 		if u.Aborts == nil || slices.ContainsFunc(u.Aborts.Lacks, func(l Lack) bool {
-			return l.By == o &&
-				l.Version == u.Needs() && !l.Late
+			return l.By == o && l.Version == u.Needs() && !l.Late
 		}) {
 			continue
 		}

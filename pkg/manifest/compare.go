@@ -166,11 +166,9 @@ func (c *comparison) packages(a, b *Package, before, after []*File) {
 	for _, p := range pairedFiles(before, after) {
 		switch {
 		case p.a == nil:
-			c.add(FileAdded, b.Name, p.b.Path, p.b.Size, "is new (%s, %s)", p.b.Kind,
-				gpucode.Megabytes(uint64(p.b.Size)))
+			c.add(FileAdded, b.Name, p.b.Path, p.b.Size, "is new (%s, %s)", p.b.Kind, gpucode.Megabytes(uint64(p.b.Size)))
 		case p.b == nil:
-			c.add(FileRemoved, b.Name, p.a.Path, -p.a.Size, "is gone (%s, %s)", p.a.Kind,
-				gpucode.Megabytes(uint64(p.a.Size)))
+			c.add(FileRemoved, b.Name, p.a.Path, -p.a.Size, "is gone (%s, %s)", p.a.Kind, gpucode.Megabytes(uint64(p.a.Size)))
 		default:
 			(&files{comparison: c, a: p.a, b: p.b, pkg: b.Name}).compare()
 		}
@@ -221,8 +219,7 @@ func (c *comparison) references(a, b *Package, before, after []*File) {
 	for _, key := range slices.Sorted(maps.Keys(was)) {
 		if is[key] == nil {
 			for _, r := range was[key] {
-				c.add(Refers, b.Name, "", 0, "no longer refers to %s%s", called(r.Object), places(before, r.Object,
-					r.Files))
+				c.add(Refers, b.Name, "", 0, "no longer refers to %s%s", called(r.Object), places(before, r.Object, r.Files))
 			}
 		}
 	}
@@ -474,8 +471,7 @@ func (f *files) library(was, is Library, how string, lostLink bool) {
 		if is.Driver == string(explain.FromNowhere) && !lostLink {
 			f.say(NotFound, "no longer finds %s%s", is.Name, how)
 		} else if is.Driver != string(explain.FromNowhere) && was.Driver != string(explain.FromNowhere) {
-			f.say(OtherPackage, "takes the driver's %s%s from another place: %s, not %s", is.Name, how, is.Driver,
-				was.Driver)
+			f.say(OtherPackage, "takes the driver's %s%s from another place: %s, not %s", is.Name, how, is.Driver, was.Driver)
 		}
 		return
 	case is.Driver == string(explain.FromDriver), is.Driver == string(explain.FromNowhere):
@@ -547,8 +543,7 @@ func (f *files) process() {
 		"%s, which a library that it loads needs, is found now, or needed no more")
 	direct := func(all []Library, at string) bool {
 		return slices.ContainsFunc(all, func(l Library) bool {
-			return l.Driver == string(explain.FromStub) &&
-				pathOf(l) == at
+			return l.Driver == string(explain.FromStub) && pathOf(l) == at
 		})
 	}
 	for _, at := range f.b.Stubs {

@@ -64,8 +64,7 @@ func (r *Reader) count(m *File) {
 // largest sorts files by their bytes, and keeps the first.
 func largest(all []Sized) []Sized {
 	slices.SortStableFunc(all, func(a, b Sized) int {
-		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes),
-			strings.Compare(a.Path, b.Path))
+		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), strings.Compare(a.Path, b.Path))
 	})
 	return all[:min(len(all), mostLargest)]
 }

@@ -190,8 +190,7 @@ type part struct {
 }
 
 func (p *places) at(off uint64) Place {
-	if i, _ := slices.BinarySearchFunc(p.code, off, func(c part,
-		off uint64) int {
+	if i, _ := slices.BinarySearchFunc(p.code, off, func(c part, off uint64) int {
 		return cmp.Compare(c.end, off+1)
 	}); i < len(p.code) && p.code[i].off <= off {
 		return GPUOptions

@@ -108,8 +108,7 @@ func PlaceOf(ctx context.Context, l *loader.Loader, file string) (*Place, error)
 	p.Starts = all[wrapped]
 	for _, t := range all[program] {
 		if !slices.ContainsFunc(all[wrapped], func(w process.Start) bool {
-			return l.Files().Open(l.Absolute(w.File)) == l.Files().Open(
-				l.Absolute(t.File))
+			return l.Files().Open(l.Absolute(w.File)) == l.Files().Open(l.Absolute(t.File))
 		}) {
 			t.Part = p.Python != nil && slices.ContainsFunc(p.Python.Sites, func(site string) bool {
 				return strings.HasPrefix(l.Absolute(t.File), site+"/")

@@ -160,11 +160,8 @@ func (b *build) sayPrograms() {
 		_, path, _ := strings.Cut(program, " ")
 		paths = append(paths, path)
 	}
-	b.note(
-		fmt.Sprintf(
-			"warning: the hooks of this build are of %d versions: %s; for all of them %s runs, the newest. Take them from one "+
-				"place",
-			len(paths), strings.Join(paths, ", "), b.text("cudaRunpathProgram")))
+	b.note(fmt.Sprintf("warning: the hooks of this build are of %d versions: %s; for all of them %s runs, the newest. "+
+		"Take them from one place", len(paths), strings.Join(paths, ", "), b.text("cudaRunpathProgram")))
 }
 
 // sayStandIns says which of nixpkgs' entries the package has taken away or changed.

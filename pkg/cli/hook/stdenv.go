@@ -111,11 +111,9 @@ func (w *outputWalk) run(args []string) error {
 		if tell.forbidden > 1 {
 			files = fmt.Sprintf("%d files name", tell.forbidden)
 		}
-		w.fail(
-			fmt.Sprintf(
-				"in %s %s $TMPDIR (%s), which is gone after the build: whoever makes it again decides what is loaded or run. "+
-					"See above; fix: link without that -rpath, or install what the directory holds and name that; noAuditTmpdir = "+
-					"true switches this check off", dir, files, w.forbidden))
+		w.fail(fmt.Sprintf("in %s %s $TMPDIR (%s), which is gone after the build: whoever makes it again decides what "+
+			"is loaded or run. See above; fix: link without that -rpath, or install what the directory holds and name that; "+
+			"noAuditTmpdir = true switches this check off", dir, files, w.forbidden))
 		return errReported
 	}
 	if failed {

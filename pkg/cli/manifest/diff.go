@@ -34,8 +34,7 @@ func (r *call) diff() error {
 		d := &of[i]
 		var err error
 		if d.Packages, d.Summary, err = r.read([]string{arg}, func(f *manifest.File) {
-			d.Files = append(d.Files,
-				f)
+			d.Files = append(d.Files, f)
 		}); err != nil {
 			return err
 		}

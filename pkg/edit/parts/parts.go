@@ -127,8 +127,7 @@ func (p *Edit) headerOnly() bool {
 
 // change returns what is to change in one file, and notes it in the report.
 // inapplicable says why a part has no place in this kind of file.
-func (r *Result) change(p *Edit, path string, im *elfimage.Image) (c elfedit.Change, inapplicable string,
-	err error) {
+func (r *Result) change(p *Edit, path string, im *elfimage.Image) (c elfedit.Change, inapplicable string, err error) {
 	note := func(part string, before, after any) {
 		r.Changes = append(r.Changes, Change{part, before, after})
 	}

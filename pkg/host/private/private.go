@@ -304,8 +304,7 @@ func (c *Cache) load(h *host.Host, dir, name string) *state {
 }
 
 // make finds the driver and makes its directories.
-func (c *Cache) make(in *os.Root, h *host.Host, m host.Machine, dirs []string,
-	choice compat.Choice) (*state, error) {
+func (c *Cache) make(in *os.Root, h *host.Host, m host.Machine, dirs []string, choice compat.Choice) (*state, error) {
 	h.Inputs = nil
 	s := &state{Schema: cacheSchema, Prepared: Prepared{Compat: []host.Compat{}}}
 	all, err := h.FindAll(m)
