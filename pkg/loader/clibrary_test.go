@@ -14,7 +14,7 @@ func TestLibrariesOfGLibc(t *testing.T) {
 			t.Errorf("%q: %v", name, !want)
 		}
 	}
-	for name := range x86HWCap {
+	for name := range hwcapBit {
 		if !HardwareDirectory(name) {
 			t.Error(name)
 		}

@@ -80,6 +80,7 @@ type systemKey struct {
 	interp, nixLD string // the loader's path, and NIX_LD
 	abi           files.ABI
 	guessed       bool // no file names the loader
+	tuning        tuning
 }
 
 // system returns the system that a program sees, once for all programs.
@@ -102,6 +103,7 @@ func (l *Loader) system(key systemKey, cpu CPU) *system {
 	if in.Kind == Musl {
 		l.muslSearch(in, y)
 	} else {
+		cpu = cpu.tuned(in, key.tuning)
 		y.subdirs, y.processor = cpu.subdirs(in), cpu.processor(in, key.abi.Machine)
 		for _, dir := range in.Dirs {
 			y.dirs = append(y.dirs, element{dir, strings.TrimSuffix(dir, "/"), ""})

@@ -55,6 +55,8 @@ type Environment struct {
 	LibraryPath string // LD_LIBRARY_PATH
 	Preload     string // LD_PRELOAD
 	Audit       string // LD_AUDIT
+	HWCapMask   string // LD_HWCAP_MASK
+	Tunables    string // GLIBC_TUNABLES, of which glibc.cpu.hwcaps and glibc.cpu.hwcap_mask count
 	BindNow     string // LD_BIND_NOW: unless it is empty, glibc binds all functions at the start
 	// NixLD and NixLDLibraryPath are NIX_LD and NIX_LD_LIBRARY_PATH, for programs whose loader is nix-ld, which has values
 	// of its own built in.
@@ -361,8 +363,12 @@ func (l *Loader) load(p, interp string, asked Conditions) (*Load, error) {
 	if key.guessed = key.interp == ""; key.guessed {
 		key.interp = l.guess(f, main.origin)
 	}
+	if s.Secure == "" {
+		key.tuning = tuning{s.HWCapMask, s.Tunables}
+	}
 	s.system = l.system(key, s.CPU)
 	s.Interp = s.system.interp
+	s.CPU = s.CPU.tuned(s.Interp, key.tuning)
 	at := cmp.Or(s.Interp.Path, s.Interp.Soname)
 	if s.Interp.Becomes != "" {
 		at = s.Interp.Becomes

@@ -116,6 +116,17 @@ type CPU struct {
 
 var x86Levels = []string{"x86-64-v4", "x86-64-v3", "x86-64-v2"}
 
+// What levels of x86-64 need beside what is below them, the least first, and what platforms and avx512_1 do, by the
+// kernel's names (sysdeps/x86_64/dl-hwcaps_subdirs.c, sysdeps/x86/cpu-features.c).
+var x86LevelFeatures = []string{"cx16 lahf_lm popcnt pni ssse3 sse4_1 sse4_2",
+	"avx avx2 bmi1 bmi2 f16c fma abm movbe", "avx512f avx512bw avx512cd avx512dq avx512vl"}
+
+const (
+	avx512Features  = "avx512cd avx512bw avx512dq avx512vl"
+	xeonPhiFeatures = "avx512cd avx512er avx512pf"
+	haswellFeatures = "avx2 fma bmi1 bmi2 abm movbe popcnt"
+)
+
 // CPUNames are the values that ParseCPU knows beside "native" and "baseline".
 var CPUNames = []string{"x86-64-v2", "x86-64-v3", "x86-64-v4", "power9", "power10", "z13", "z14", "z15", "z16", "z17"}
 
@@ -208,8 +219,7 @@ var nativeCPU = sync.OnceValue(func() native {
 	}
 	cpu := CPU{Platform: "x86_64"}
 	levels := 0
-	for _, level := range []string{"cx16 lahf_lm popcnt pni ssse3 sse4_1 sse4_2", "avx avx2 f16c fma abm movbe",
-		"avx512f avx512bw avx512cd avx512dq avx512vl"} {
+	for _, level := range x86LevelFeatures {
 		if !all(strings.Fields(level)...) {
 			break
 		}
@@ -220,12 +230,12 @@ var nativeCPU = sync.OnceValue(func() native {
 	cpu.legacy = []string{"x86_64"}
 	if intel {
 		switch {
-		case all("avx512cd", "avx512er", "avx512pf"):
+		case all(strings.Fields(xeonPhiFeatures)...):
 			cpu.Platform = "xeon_phi"
-		case all("avx512cd", "avx512bw", "avx512dq", "avx512vl") && !has["avx512er"]:
+		case all(strings.Fields(avx512Features)...) && !has["avx512er"]:
 			cpu.legacy = append(cpu.legacy, "avx512_1")
 		}
-		if cpu.Platform == "x86_64" && all("avx2", "fma", "bmi1", "bmi2", "abm", "movbe", "popcnt") {
+		if cpu.Platform == "x86_64" && all(strings.Fields(haswellFeatures)...) {
 			cpu.Platform = "haswell"
 		}
 	}
@@ -273,9 +283,9 @@ func (c CPU) combined(v Version) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return name == "x86_64" })
 }
 
-// The bits of hardware and platforms in entries of ld.so.cache before glibc 2.37
-// (sysdeps/x86/dl-hwcap.h, _DL_FIRST_PLATFORM).
-var x86HWCap = map[string]uint64{"sse2": 1 << 0, "x86_64": 1 << 1, "avx512_1": 1 << 2,
+// The bits of hardware capabilities and platforms before glibc 2.37, in LD_HWCAP_MASK and in entries of ld.so.cache
+// (sysdeps/x86/dl-hwcap.h, _DL_FIRST_PLATFORM; sysdeps/unix/sysv/linux/aarch64/bits/hwcap.h).
+var hwcapBit = map[string]uint64{"sse2": 1 << 0, "x86_64": 1 << 1, "avx512_1": 1 << 2, "atomics": 1 << 8,
 	"i586": 1 << 48, "i686": 1 << 49, "haswell": 1 << 50, "xeon_phi": 1 << 51}
 
 // processor says which entries of ld.so.cache a loader for a machine uses.
@@ -292,9 +302,9 @@ func (c CPU) processor(in *Interpreter, m elf.Machine) ldcache.Processor {
 		p.Platforms = 3 << 48
 	}
 	for _, name := range c.legacy[:len(c.legacy)-1] {
-		p.HWCaps |= x86HWCap[name]
+		p.HWCaps |= hwcapBit[name]
 	}
-	if p.Platform = x86HWCap[c.Platform] & p.Platforms; p.Platform == 0 {
+	if p.Platform = hwcapBit[c.Platform] & p.Platforms; p.Platform == 0 {
 		p.Platform = 1 // of no entry
 	}
 	return p

@@ -20,8 +20,8 @@ import (
 // variables are those of an environment, by their names.
 func variables(e *loader.Environment) map[string]*string {
 	return map[string]*string{"LD_LIBRARY_PATH": &e.LibraryPath, "LD_PRELOAD": &e.Preload, "LD_AUDIT": &e.Audit,
-		"LD_BIND_NOW": &e.BindNow,
-		"NIX_LD":      &e.NixLD, "NIX_LD_LIBRARY_PATH": &e.NixLDLibraryPath}
+		"LD_BIND_NOW": &e.BindNow, "LD_HWCAP_MASK": &e.HWCapMask, "GLIBC_TUNABLES": &e.Tunables,
+		"NIX_LD": &e.NixLD, "NIX_LD_LIBRARY_PATH": &e.NixLDLibraryPath}
 }
 
 // mostWrappers bounds wrappers of wrappers.

@@ -53,8 +53,8 @@ runpath explain --dot app/bin/app | dot -Tsvg > app.svg`,
 				Usage: "show only the library `NAME`, whether the file needs it or would open it"},
 			{
 				Kind: command.List, Name: "env",
-				Usage: "set `VAR=VALUE`: LD_LIBRARY_PATH, LD_PRELOAD or LD_AUDIT, for nix-ld NIX_LD or NIX_LD_LIBRARY_PATH; " +
-					"without =VALUE, as it is set now"},
+				Usage: "set `VAR=VALUE`: LD_LIBRARY_PATH, LD_PRELOAD, LD_AUDIT, GLIBC_TUNABLES …, for nix-ld NIX_LD or " +
+					"NIX_LD_LIBRARY_PATH; without =VALUE, as it is set now"},
 			{Name: "no-dlopen", Usage: "leave out what may be opened later with dlopen"},
 			{
 				Name:  "all",
@@ -91,17 +91,16 @@ runpath explain --dot app/bin/app | dot -Tsvg > app.svg`,
 					s.Paths[i] = inPath(file)
 				}
 			}
-			for _, name := range loading.LoaderVariables[:4] {
+			for _, name := range loading.LoaderVariables[:6] {
 				given := slices.ContainsFunc(c.StringSlice("env"), func(e string) bool {
 					return e == name || strings.HasPrefix(e, name+"=")
 				})
-				if os.Getenv(name) != "" && !given && search.Root == "" {
-					s.Log.Infof("%s is set in the environment but not used: --env %s uses it", name, name)
+				value := os.Getenv(name)
+				if name == "GLIBC_TUNABLES" && !strings.Contains(value, "glibc.cpu.hwcap") { // nothing of the search
+					continue
 				}
-			}
-			if search.Root == "" {
-				if strings.Contains(os.Getenv("GLIBC_TUNABLES"), "glibc.cpu.hwcaps=") {
-					s.Log.Info("GLIBC_TUNABLES is set in the environment, and never followed: --cpu chooses the processor")
+				if value != "" && !given && search.Root == "" {
+					s.Log.Infof("%s is set in the environment but not used: --env %s uses it", name, name)
 				}
 			}
 			// What GPU code is for is a part of a sum.

@@ -6,7 +6,6 @@ import (
 
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/loader"
-	"cuda-runpath/pkg/remedy"
 )
 
 // AssumeDriver names a directory that stands for the driver link.
@@ -23,7 +22,8 @@ var ReadsNote = &command.Flag{Kind: command.String, Name: "loader-reads-note", V
 	Usage: "whether glibc reads resolution notes: `yes|no`", DefaultText: "what the loader's own file says"}
 
 // LoaderVariables are what of the environment the loader depends on; the last two nix-ld's.
-var LoaderVariables = []string{"LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT", "LD_BIND_NOW", "NIX_LD",
+var LoaderVariables = []string{"LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT", "LD_BIND_NOW", "LD_HWCAP_MASK",
+	"GLIBC_TUNABLES", "NIX_LD",
 	"NIX_LD_LIBRARY_PATH"}
 
 // Options reads the flags that the search depends on.
@@ -45,12 +45,17 @@ func Options(c *command.Line) (loader.Options, error) {
 			o.Audit = value
 		case "LD_BIND_NOW":
 			o.BindNow = value
+		case "LD_HWCAP_MASK":
+			o.HWCapMask = value
+		case "GLIBC_TUNABLES":
+			o.Tunables = value
 		case "NIX_LD":
 			o.NixLD = value
 		case "NIX_LD_LIBRARY_PATH":
 			o.NixLDLibraryPath = value
 		default:
-			return o, command.Misusef("--env %s: only %s are understood", assignment, remedy.List(LoaderVariables))
+			return o, command.Misusef("--env %s: only %s and %s are understood", assignment,
+				strings.Join(LoaderVariables[:len(LoaderVariables)-1], ", "), LoaderVariables[len(LoaderVariables)-1])
 		}
 	}
 	return o, nil

@@ -61,7 +61,7 @@ func TestCommands(t *testing.T) {
 		{"runpath explain --dot bin/app", 1, `^digraph load \{\n(.*\n)+  "not found: libnone\.so" \[label="libnone\.so\\nnot found", fillcolor=mistyrose\];\n\}\n$`},
 		{"runpath explain --unused bin/app", 1, `^bin/app: cannot find out what of it is unused: a library is missing\n`},
 		{"runpath explain --unused --dot bin/app", 2, `cannot be combined with --dot or --lib`},
-		{"runpath explain --env LD_DEBUG=1 bin/app", 2, `--env LD_DEBUG=1: only LD_LIBRARY_PATH, LD_PRELOAD, LD_AUDIT, LD_BIND_NOW, NIX_LD and NIX_LD_LIBRARY_PATH are understood`},
+		{"runpath explain --env LD_DEBUG=1 bin/app", 2, `--env LD_DEBUG=1: only LD_LIBRARY_PATH, LD_PRELOAD, LD_AUDIT, LD_BIND_NOW, LD_HWCAP_MASK, GLIBC_TUNABLES, NIX_LD and NIX_LD_LIBRARY_PATH are understood`},
 		{"runpath explain --cpu z80 bin/app", 2, `--cpu "z80": native, baseline, .* or z17 \(see runpath explain --help\)`},
 		{"runpath explain open.py", 1, `^open\.py: not an ELF file but a script: see runpath explain /bin/sh; for calls that open the driver by name, runpath scripts open\.py\n$`},
 		{"runpath audit .", 1, `\./bin/app: error: libnone\.so, which the file needs, is not found\. fix: .* \[unresolved-library\]\n(.*\n)*4 executable-stack, 1 stub-entry, .*\n5 files checked, 1 skipped: 5 errors, 4 warnings, 2 notes \(-v\); 1 file could not be examined\n$`},

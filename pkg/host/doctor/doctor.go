@@ -39,6 +39,7 @@ type Doctor struct {
 func Programs(root sysroot.Root) (*loader.Loader, error) {
 	o := loader.Options{NoTries: true, Opened: true, Look: explain.Look}
 	if root.IsHost() {
+		o.HWCapMask, o.Tunables = os.Getenv("LD_HWCAP_MASK"), os.Getenv("GLIBC_TUNABLES")
 		o.LibraryPath, o.Preload, o.BindNow = os.Getenv("LD_LIBRARY_PATH"), os.Getenv("LD_PRELOAD"), os.Getenv("LD_BIND_NOW")
 	} else {
 		o.Root = root.Dir
