@@ -85,10 +85,14 @@ func (s *State) follows(o *loader.Object, kind func(*loader.Opening) bool) bool 
 	return false
 }
 
-// again makes the calls again that failed for want of what others have loaded since, and reports whether one succeeds.
+// again makes the calls again for names from strings that failed for want of what others have loaded since, and reports
+// whether one succeeds. What notes name is opened in their order.
 func (s *State) again() (any bool) {
 	for _, p := range slices.Clone(s.Failed) {
-		if !ofNoOrder(p) || p.Later != nil || !p.To.Found() || !slices.ContainsFunc(p.Brought, func(o *loader.Object) bool {
+		if p.Cause != loader.DlopenString || p.Later != nil || !p.To.Found() {
+			continue
+		}
+		if !slices.ContainsFunc(p.Brought, func(o *loader.Object) bool {
 			return !o.Found() && slices.ContainsFunc(s.Objects, func(x *loader.Object) bool { return x.Answers(o.Name) })
 		}) {
 			continue

@@ -229,6 +229,14 @@ func TestOrders(t *testing.T) {
 	if got := strings.Join(other, ", "); got != "/b/libx.so.1: /c/libx-2.so where /c/libx-2.so is opened first" {
 		t.Error(got)
 	}
+	// Notes are in an order.
+	p.Data, p.Dlopen = "", `[{"soname":["libplug.so"]},{"soname":["libother.so"]}]`
+	s.put("/p", p)
+	state = s.begin("/p", loader.Environment{})
+	state.OpenAll(state.Likely(false), func(string) bool { return false })
+	if got := state.in(); got != "/a/libother.so /x/libdep.so" {
+		t.Error(got)
+	}
 }
 
 // What a library opens by its own run path is loaded in place of what the program opens by that name, where it comes first; what it
