@@ -84,9 +84,11 @@ type Dynamic struct {
 	RPath      string     // the DT_RPATH that a DT_RUNPATH beside it shadows
 	Shadow     bool       // there is one
 	Flags1     elf.DynFlag1
-	Asks       []Dep     // what is loaded for it, in order
-	Audit      [2]string // DT_AUDIT, DT_DEPAUDIT
-	Versions   Versions
+	// StaticTLS is how many bytes of thread-local data a library has that is to lie at a fixed place (DF_STATIC_TLS).
+	StaticTLS uint64
+	Asks      []Dep     // what is loaded for it, in order
+	Audit     [2]string // DT_AUDIT, DT_DEPAUDIT
+	Versions  Versions
 
 	Note    resolution.Note // the resolution note, where the loader reads one
 	NoteErr error           // why the loader reads no more of it, or nothing
@@ -316,6 +318,13 @@ func (f *File) read(im *elfimage.Image) (err error) {
 	}
 	if d, ok := im.Dyn(elf.DT_FLAGS_1); ok {
 		f.Flags1 = elf.DynFlag1(d.Val)
+	}
+	if d, ok := im.Dyn(elf.DT_FLAGS); ok && elf.DynFlag(d.Val)&elf.DF_STATIC_TLS != 0 {
+		for i := range im.Progs {
+			if p := &im.Progs[i]; p.Type == elf.PT_TLS {
+				f.StaticTLS = p.Memsz
+			}
+		}
 	}
 	f.Versions = readVersions(im)
 	note, err := im.ResolutionCache()

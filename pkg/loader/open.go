@@ -52,6 +52,7 @@ func (s *Load) Open(name string, by *Object, cause Cause, feature string) *Openi
 	s.opening = p
 	if s.Interp.Kind != Musl && whole && !slices.ContainsFunc(p.Brought, stops) { // else the loader comes no further
 		s.checkStack(p.Brought)
+		s.checkTLS(p.Brought)
 		s.checkVersions(p.Brought)
 		s.checkISA(p.Brought)
 	}

@@ -2,6 +2,7 @@ package loader
 
 import (
 	"slices"
+	"strings"
 )
 
 // checkISA is dl_isa_level_check of sysdeps/x86/dl-prop.h: the loader refuses to
@@ -23,6 +24,26 @@ func (s *Load) checkISA(objects []*Object) {
 		}
 		s.refuse(o, "CPU ISA level is lower than required (%s)", needs)
 		return
+	}
+}
+
+// mostStaticTLS is more than glibc keeps room for, at its start, for thread-local data of libraries that are opened
+// later: some 1,700 bytes (TLS_STATIC_SURPLUS; since 2.32 _dl_tls_static_surplus_init of elf/dl-tls.c).
+const mostStaticTLS = 4096
+
+// checkTLS is what glibc does when it opens a library whose thread-local data has no room where it has to be
+// (_dl_allocate_static_tls of elf/dl-reloc.c), as far as that does not depend on what was opened before, or on
+// tunables.
+func (s *Load) checkTLS(objects []*Object) {
+	if strings.Contains(s.Tunables, "glibc.rtld.") {
+		return
+	}
+	for _, o := range objects {
+		if o.File != nil && o.Found() && o.Err == "" && o != s.self && o.File.StaticTLS > mostStaticTLS {
+			s.refuse(o, "cannot allocate memory in static TLS block: it has %d bytes of thread-local data for it, and "+
+				"what is opened late shares some 1,700; preload it, or let the program need it", o.File.StaticTLS)
+			return
+		}
 	}
 }
 
