@@ -53,7 +53,7 @@ runpath explain --dot app/bin/app | dot -Tsvg > app.svg`,
 				Usage: "show only the library `NAME`, whether the file needs it or would open it"},
 			{
 				Kind: command.List, Name: "env",
-				Usage: "set `VAR=VALUE`: LD_LIBRARY_PATH, LD_PRELOAD, LD_AUDIT, GLIBC_TUNABLES …, for nix-ld NIX_LD or " +
+				Usage: "set `VAR=VALUE`: LD_LIBRARY_PATH, LD_PRELOAD, LD_AUDIT, GLIBC_TUNABLES and others, for nix-ld NIX_LD or " +
 					"NIX_LD_LIBRARY_PATH; without =VALUE, as it is set now"},
 			{Name: "no-dlopen", Usage: "leave out what may be opened later with dlopen"},
 			{
