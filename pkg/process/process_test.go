@@ -388,12 +388,14 @@ func TestNamesThatAreFollowed(t *testing.T) {
 // What cuDNN names without a version it opens with its own: the other name may be a distribution's, of another version.
 func TestPartsAreOpenedByTheirVersion(t *testing.T) {
 	stage := newStage(t)
-	stage.put("/p", prog("libcudnn.so.9").With(elf.DT_RUNPATH, "/venv"))
+	stage.put("/p", prog("libcudnn.so.9", "libcudnn_cnn.so.9").With(elf.DT_RUNPATH, "/venv:/more"))
+	stage.put("/more/libcudnn_cnn.so.9", lib("libcudnn_cnn.so.9")) // which the program alone finds
 	whole := lib("libcudnn.so.9").With(elf.DT_RUNPATH, "$ORIGIN")
-	whole.Data = "\x00libcudnn_ops.so\x00libcudnn_adv.so\x00"
+	whole.Data = "\x00libcudnn_ops.so\x00libcudnn_adv.so\x00libcudnn_cnn.so\x00"
 	stage.put("/venv/libcudnn.so.9", whole)
 	stage.put("/venv/libcudnn_ops.so.9", lib("libcudnn_ops.so.9"))
 	stage.put("/usr/lib/libcudnn_ops.so", lib("libcudnn_ops.so.8"))
+	stage.put("/usr/lib/libcudnn_cnn.so", lib("libcudnn_cnn.so.8"))
 	stage.put("/usr/lib/libcudnn_adv.so", lib("libcudnn_adv.so.8"))
 	s := stage.begin("/p", loader.Environment{})
 	s.OpenAll(s.Likely(false), func(string) bool { return false })
@@ -401,7 +403,7 @@ func TestPartsAreOpenedByTheirVersion(t *testing.T) {
 	for _, o := range s.Objects[1:] {
 		got = append(got, o.Path)
 	}
-	if want := []string{"/venv/libcudnn.so.9", "/venv/libcudnn_ops.so.9", "/usr/lib/libcudnn_adv.so"}; !slices.Equal(got, want) {
+	if want := []string{"/venv/libcudnn.so.9", "/more/libcudnn_cnn.so.9", "/venv/libcudnn_ops.so.9", "/usr/lib/libcudnn_adv.so"}; !slices.Equal(got, want) {
 		t.Error(got)
 	}
 }

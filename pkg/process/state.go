@@ -134,11 +134,14 @@ func (s *State) OpenAll(want func(o *loader.Object, l files.Literal) bool, keep 
 }
 
 // versioned returns the name by which a library opens a part of its own package that it names without a version: with
-// its own, where there is such a file. In cuDNN's libcudnn.so.9 stands "libcudnn_ops.so", and libcudnn_ops.so.9 is
-// opened, while a distribution may have the other in /usr/lib, of another version.
+// its own, where that is loaded, or there is such a file. In cuDNN's libcudnn.so.9 stands "libcudnn_ops.so", and
+// libcudnn_ops.so.9 is opened, while a distribution may have the other in /usr/lib, of another version.
 func (s *State) versioned(o *loader.Object, name string) string {
 	_, version, _ := strings.Cut(o.File.Soname, ".so")
-	if version == "" || !strings.HasSuffix(name, ".so") || !driver.PartOf(name, o.File.Soname) ||
+	if version == "" || !strings.HasSuffix(name, ".so") || !driver.PartOf(name, o.File.Soname) {
+		return name
+	}
+	if !slices.ContainsFunc(s.Objects, func(x *loader.Object) bool { return x.Answers(name + version) }) &&
 		s.Alone(name+version, o, loader.DlopenString) == nil {
 		return name
 	}
