@@ -27,8 +27,8 @@ import (
 	"cuda-runpath/pkg/cli/hostdriver"
 	"cuda-runpath/pkg/cli/programs"
 	"cuda-runpath/pkg/cli/urfave"
-	"cuda-runpath/pkg/host/hosttest"
 	"cuda-runpath/pkg/host/run"
+	"cuda-runpath/tests/hosttest"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output in testdata")

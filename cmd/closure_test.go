@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"cuda-runpath/pkg/check"
-	"cuda-runpath/pkg/loader/tinyelf"
+	"cuda-runpath/tests/tinyelf"
 )
 
 // What resolution notes alone keep in a closure is counted: not what a run path, another file of the package or another

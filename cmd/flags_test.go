@@ -15,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"cuda-runpath/pkg/host/hosttest"
+	"cuda-runpath/tests/hosttest"
 )
 
 // A flag that is given, and what the command line has anyway: the two must differ in what is printed, done or answered.

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"cuda-runpath/pkg/loader/tinyelf"
+	"cuda-runpath/tests/tinyelf"
 )
 
 // growing is a format that a stranger can hand us, in a shape that was made to cost time or memory.

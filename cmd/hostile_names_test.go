@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"cuda-runpath/pkg/loader/tinyelf"
 	"cuda-runpath/pkg/remedy"
+	"cuda-runpath/tests/tinyelf"
 )
 
 // hostileNames are names of files that a shell, a terminal, printf, Nix or a command line could read as something else.

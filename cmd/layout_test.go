@@ -86,8 +86,7 @@ func TestImports(t *testing.T) {
 				if !isCLI {
 					t.Errorf("%s imports %s, which is for pkg/cli", pkg, imported)
 				}
-			case pkg == "cuda-runpath/pkg/host/hosttest": // is for tests, as what it imports
-			case imported == "testing", strings.HasPrefix(imported, "cuda-runpath/pkg/loader/tinyelf"), imported == "cuda-runpath/pkg/host/hosttest":
+			case imported == "testing", strings.HasPrefix(imported, "cuda-runpath/tests/"):
 				t.Errorf("%s imports %s, which is for tests", pkg, imported)
 			case strings.HasPrefix(pkg, "cuda-runpath/cmd/"):
 				if strings.HasPrefix(imported, "cuda-runpath/") && !strings.HasPrefix(imported, "cuda-runpath/pkg/cli") {
@@ -156,7 +155,7 @@ func TestPictures(t *testing.T) {
 	imports := map[string][]string{}
 	for line := range strings.Lines(string(out)) {
 		words := strings.Fields(line)
-		if name := short(words[0]); name != "loader.tinyelf" && name != "host.hosttest" && name != "cmd" { // of tests
+		if name := short(words[0]); name != "cmd" { // of tests
 			imports[name] = nil
 			for _, imported := range words[1:] {
 				if strings.HasPrefix(imported, "cuda-runpath/") {
@@ -224,13 +223,6 @@ var writers = map[string]string{
 	"pkg/host/private/private.go os.Chtimes":         "the user's own cache, which OpenCache lets nobody else write: only lets a directory live longer",
 	"pkg/host/private/private.go os.RemoveAll":       "the user's own cache, which OpenCache lets nobody else write",
 	"pkg/host/private/private.go os.Remove":          "the user's own cache, which OpenCache lets nobody else write",
-	"pkg/host/hosttest/dir.go os.Remove":             "what a test has made",
-	"pkg/host/hosttest/dir.go os.Symlink":            "what a test makes",
-	"pkg/host/hosttest/tree.go os.MkdirAll":          "what a test makes",
-	"pkg/host/hosttest/tree.go os.Symlink":           "what a test makes",
-	"pkg/host/hosttest/node.go unix.Chmod":           "what a test has made",
-	"pkg/loader/tinyelf/tinyelf.go os.MkdirAll":      "what a test makes",
-	"pkg/loader/tinyelf/tinyelf.go os.WriteFile":     "what a test makes",
 	"pkg/host/run/run.go os.Symlink":                 "in a file system of the process's own",
 	"pkg/host/run/run.go os.Remove":                  "in a file system of the process's own",
 	"pkg/host/run/run.go os.WriteFile":               "an empty file to mount on, in a file system of the process's own",

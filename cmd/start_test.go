@@ -25,7 +25,7 @@ var notLinked = []string{
 	"net", "net/http", "crypto/tls", "crypto/x509", "html/template", "testing", "encoding/gob", "encoding/xml", "go/ast",
 	"crypto/rand", "math/big", // crypto/sha256 is what images are named by, and a start does not feel it
 	"github.com/google/go-cmp/cmp", "github.com/cpuguy83/go-md2man/v2/md2man", "github.com/russross/blackfriday/v2",
-	"github.com/rogpeppe/go-internal/testscript", "pgregory.net/rapid", "cuda-runpath/pkg/loader/tinyelf",
+	"github.com/rogpeppe/go-internal/testscript", "pgregory.net/rapid", "cuda-runpath/tests/tinyelf",
 }
 
 // Each command reads a file that it examines once, by strace's account; those that judge symbols read the symbols of a file for

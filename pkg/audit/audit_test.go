@@ -19,8 +19,8 @@ import (
 	"cuda-runpath/pkg/check"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/loader"
-	"cuda-runpath/pkg/loader/tinyelf"
 	"cuda-runpath/pkg/process"
+	"cuda-runpath/tests/tinyelf"
 )
 
 // folder is a package to be audited.

@@ -10,7 +10,7 @@ import (
 
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/loader"
-	"cuda-runpath/pkg/loader/tinyelf"
+	"cuda-runpath/tests/tinyelf"
 )
 
 // Of two copies of which only the second does for the file, no remedy takes that one out: each is followed on a view first.

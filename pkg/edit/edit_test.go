@@ -19,10 +19,10 @@ import (
 	"cuda-runpath/pkg/edit/runpaths"
 	"cuda-runpath/pkg/elfedit"
 	"cuda-runpath/pkg/elfimage"
-	"cuda-runpath/pkg/loader/tinyelf"
 	"cuda-runpath/pkg/normal"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/tree"
+	"cuda-runpath/tests/tinyelf"
 )
 
 func library(strings ...tinyelf.Entry) tinyelf.Object { return tinyelf.Object{Strings: strings} }

@@ -13,9 +13,9 @@ import (
 	"cuda-runpath/pkg/edit/parts"
 	"cuda-runpath/pkg/edit/runpaths"
 	"cuda-runpath/pkg/elfimage"
-	"cuda-runpath/pkg/loader/tinyelf"
 	"cuda-runpath/pkg/normal"
 	"cuda-runpath/pkg/runpath"
+	"cuda-runpath/tests/tinyelf"
 )
 
 // noteOf returns the description of a file's resolution note.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"cuda-runpath/pkg/loader/tinyelf"
+	"cuda-runpath/tests/tinyelf"
 )
 
 // Headers of both classes and byte orders, written by encoding/binary from debug/elf's own layout.

@@ -19,9 +19,9 @@ import (
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/host/doctor"
 	"cuda-runpath/pkg/loader"
-	"cuda-runpath/pkg/loader/tinyelf"
 	"cuda-runpath/pkg/starts"
 	"cuda-runpath/pkg/sysroot"
+	"cuda-runpath/tests/tinyelf"
 )
 
 // situation makes a tree with a program, /app/p, of a number, and returns the files.

@@ -12,9 +12,9 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/loader"
-	"cuda-runpath/pkg/loader/tinyelf"
 	"cuda-runpath/pkg/process"
 	"cuda-runpath/pkg/resolution"
+	"cuda-runpath/tests/tinyelf"
 )
 
 func lib(soname string, needed ...string) tinyelf.Object {

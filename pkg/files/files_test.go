@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"cuda-runpath/pkg/loader/tinyelf"
+	"cuda-runpath/tests/tinyelf"
 )
 
 func put(t *testing.T, name string, o tinyelf.Object) {

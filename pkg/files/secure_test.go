@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"cuda-runpath/pkg/loader/tinyelf"
+	"cuda-runpath/tests/tinyelf"
 
 	"golang.org/x/sys/unix"
 )

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"cuda-runpath/pkg/driver"
-	"cuda-runpath/pkg/loader/tinyelf"
 	"cuda-runpath/pkg/runpath"
+	"cuda-runpath/tests/tinyelf"
 )
 
 // The numbers are those of the table in cmd/autoPatchelf/README.md.

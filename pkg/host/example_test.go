@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 
 	"cuda-runpath/pkg/host"
-	"cuda-runpath/pkg/loader/tinyelf"
 	"cuda-runpath/pkg/sysroot"
+	"cuda-runpath/tests/tinyelf"
 )
 
 func Example() {

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"cuda-runpath/pkg/host/hosttest"
-	"cuda-runpath/pkg/loader/tinyelf"
 	"cuda-runpath/pkg/sysroot"
+	"cuda-runpath/tests/hosttest"
+	"cuda-runpath/tests/tinyelf"
 )
 
 type tree = hosttest.Tree

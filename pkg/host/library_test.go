@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"cuda-runpath/pkg/driver"
-	"cuda-runpath/pkg/loader/tinyelf"
+	"cuda-runpath/tests/tinyelf"
 )
 
 func TestExamine(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"cuda-runpath/pkg/loader/tinyelf"
+	"cuda-runpath/tests/tinyelf"
 )
 
 // BenchmarkLoad measures a program with 60 libraries, each of which needs three

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"cuda-runpath/pkg/files"
-	"cuda-runpath/pkg/loader/tinyelf"
+	"cuda-runpath/tests/tinyelf"
 )
 
 func TestReleaseVersion(t *testing.T) {

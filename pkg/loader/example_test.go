@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 
 	"cuda-runpath/pkg/loader"
-	"cuda-runpath/pkg/loader/tinyelf"
+	"cuda-runpath/tests/tinyelf"
 )
 
 func Example() {

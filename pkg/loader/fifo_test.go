@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/files"
-	"cuda-runpath/pkg/loader/tinyelf"
+	"cuda-runpath/tests/tinyelf"
 )
 
 // What was looked at and is a FIFO by the time that it is opened keeps nobody waiting for a writer.

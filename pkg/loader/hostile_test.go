@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"cuda-runpath/pkg/loader/tinyelf"
 	"cuda-runpath/pkg/runpath"
+	"cuda-runpath/tests/tinyelf"
 )
 
 // Files made to keep us busy end, and say so.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"cuda-runpath/pkg/loader/tinyelf"
 	"cuda-runpath/pkg/resolution"
+	"cuda-runpath/tests/tinyelf"
 )
 
 // noted is an object with a resolution note: name, places, name, places …

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"cuda-runpath/pkg/files"
-	"cuda-runpath/pkg/loader/tinyelf"
+	"cuda-runpath/tests/tinyelf"
 )
 
 // realLoader runs beside ours where the machine has it; LOADER in the environment

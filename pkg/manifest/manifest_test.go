@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"cuda-runpath/pkg/loader/tinyelf"
+	"cuda-runpath/tests/tinyelf"
 )
 
 const (

@@ -13,8 +13,8 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/files"
-	"cuda-runpath/pkg/loader/tinyelf"
 	"cuda-runpath/pkg/runpath"
+	"cuda-runpath/tests/tinyelf"
 )
 
 func TestDirectoryHoldsWhatTheLoaderWouldTake(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/loader"
-	"cuda-runpath/pkg/loader/tinyelf"
+	"cuda-runpath/tests/tinyelf"
 )
 
 const interp = "/lib64/ld-linux-x86-64.so.2"

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"cuda-runpath/pkg/loader"
-	"cuda-runpath/pkg/loader/tinyelf"
 	"cuda-runpath/pkg/process"
+	"cuda-runpath/tests/tinyelf"
 )
 
 const interp = "/lib64/ld-linux-x86-64.so.2"

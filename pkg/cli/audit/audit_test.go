@@ -17,7 +17,7 @@ import (
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/cli/walk"
 	"cuda-runpath/pkg/loader"
-	"cuda-runpath/pkg/loader/tinyelf"
+	"cuda-runpath/tests/tinyelf"
 )
 
 // auditFolder is a folder of files to be audited.

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"cuda-runpath/pkg/elfimage"
-	"cuda-runpath/pkg/loader/tinyelf"
+	"cuda-runpath/tests/tinyelf"
 )
 
 // tells runs a moment with nothing stood in for: the answers, a line each, and the log.

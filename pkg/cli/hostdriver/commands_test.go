@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"cuda-runpath/pkg/loader/tinyelf"
+	"cuda-runpath/tests/tinyelf"
 )
 
 // What each command prints, and its status: 0 done, 1 something is wrong, 2 the command line is.

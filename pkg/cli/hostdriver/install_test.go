@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/host"
-	"cuda-runpath/pkg/loader/tinyelf"
 	"cuda-runpath/pkg/sysroot"
+	"cuda-runpath/tests/tinyelf"
 )
 
 // library writes a library of the driver into a tree, with the link of its soname.

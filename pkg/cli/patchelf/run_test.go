@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"cuda-runpath/pkg/loader/tinyelf"
+	"cuda-runpath/tests/tinyelf"
 )
 
 // Two that edit one file: the second waits for the first, and both are done.

@@ -16,7 +16,7 @@ import (
 	"cuda-runpath/pkg/cli/editing"
 	"cuda-runpath/pkg/cli/programs"
 	"cuda-runpath/pkg/cli/urfave"
-	"cuda-runpath/pkg/loader/tinyelf"
+	"cuda-runpath/tests/tinyelf"
 )
 
 // What each command prints to stdout and stderr, and its status: 0 done, 1 something is wrong, 2 the command line is.

@@ -11,9 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"cuda-runpath/pkg/elfimage"
-	"cuda-runpath/pkg/loader/tinyelf"
 	"cuda-runpath/pkg/normal"
 	"cuda-runpath/pkg/runpath"
+	"cuda-runpath/tests/tinyelf"
 )
 
 // write makes files below a directory of its own, and returns it.

@@ -11,9 +11,9 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/forwardcompat"
 	"cuda-runpath/pkg/host"
-	"cuda-runpath/pkg/host/hosttest"
-	"cuda-runpath/pkg/loader/tinyelf"
 	"cuda-runpath/pkg/sysroot"
+	"cuda-runpath/tests/hosttest"
+	"cuda-runpath/tests/tinyelf"
 )
 
 // A program's $ORIGIN is where its file is, whatever link it is started by, and a name that only begins with "ORIGIN" is

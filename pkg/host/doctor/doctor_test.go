@@ -12,9 +12,9 @@ import (
 
 	"cuda-runpath/pkg/forwardcompat"
 	"cuda-runpath/pkg/host"
-	"cuda-runpath/pkg/host/hosttest"
-	"cuda-runpath/pkg/loader/tinyelf"
 	"cuda-runpath/pkg/sysroot"
+	"cuda-runpath/tests/hosttest"
+	"cuda-runpath/tests/tinyelf"
 )
 
 type tree = hosttest.Tree

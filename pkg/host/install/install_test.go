@@ -12,12 +12,12 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/host"
-	"cuda-runpath/pkg/host/hosttest"
 	"cuda-runpath/pkg/host/made"
 	"cuda-runpath/pkg/host/offer"
 	"cuda-runpath/pkg/host/opened"
-	"cuda-runpath/pkg/loader/tinyelf"
 	"cuda-runpath/pkg/sysroot"
+	"cuda-runpath/tests/hosttest"
+	"cuda-runpath/tests/tinyelf"
 	"golang.org/x/sys/unix"
 )
 

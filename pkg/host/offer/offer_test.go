@@ -11,9 +11,9 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/host"
-	"cuda-runpath/pkg/host/hosttest"
-	"cuda-runpath/pkg/loader/tinyelf"
 	"cuda-runpath/pkg/sysroot"
+	"cuda-runpath/tests/hosttest"
+	"cuda-runpath/tests/tinyelf"
 )
 
 // A name with a version leads to that version for ever, the others to whatever the host has under them.

@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"cuda-runpath/pkg/host"
-	"cuda-runpath/pkg/host/hosttest"
-	"cuda-runpath/pkg/loader/tinyelf"
 	"cuda-runpath/pkg/sysroot"
+	"cuda-runpath/tests/hosttest"
+	"cuda-runpath/tests/tinyelf"
 	"golang.org/x/sys/unix"
 )
 

@@ -16,10 +16,10 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/host/compat"
-	"cuda-runpath/pkg/host/hosttest"
 	"cuda-runpath/pkg/host/opened"
 	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/sysroot"
+	"cuda-runpath/tests/hosttest"
 )
 
 // withDriver returns a host with a driver, for which nothing was installed.

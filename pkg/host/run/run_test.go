@@ -13,7 +13,7 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/host/private"
-	"cuda-runpath/pkg/loader/tinyelf"
+	"cuda-runpath/tests/tinyelf"
 )
 
 // The tests start this program again: as run's process, and as the one inside the namespace.

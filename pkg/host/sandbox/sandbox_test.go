@@ -12,11 +12,11 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/host"
-	"cuda-runpath/pkg/host/hosttest"
 	"cuda-runpath/pkg/host/made"
 	"cuda-runpath/pkg/host/private"
-	"cuda-runpath/pkg/loader/tinyelf"
 	"cuda-runpath/pkg/sysroot"
+	"cuda-runpath/tests/hosttest"
+	"cuda-runpath/tests/tinyelf"
 )
 
 func write(t *testing.T, root, name, text string) {

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"syscall"
 
-	"cuda-runpath/pkg/loader/tinyelf"
+	"cuda-runpath/tests/tinyelf"
 )
 
 // What dlopen finds depends on the object that calls it, and the loader's trace shows nothing of

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"syscall"
 
-	"cuda-runpath/pkg/loader/tinyelf"
+	"cuda-runpath/tests/tinyelf"
 )
 
 // random compares N random graphs of small libraries under a loader.

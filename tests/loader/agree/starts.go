@@ -14,7 +14,7 @@ import (
 	"strings"
 	"syscall"
 
-	"cuda-runpath/pkg/loader/tinyelf"
+	"cuda-runpath/tests/tinyelf"
 )
 
 // Random starts: a program, behind a wrapper or not, with LD_LIBRARY_PATH, LD_PRELOAD and LD_AUDIT, that opens some

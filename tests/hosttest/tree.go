@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"cuda-runpath/pkg/loader/tinyelf"
+	"cuda-runpath/tests/tinyelf"
 )
 
 // A Tree is a host's files: a library, a text, or where a link leads ("-> …"), or "(device)"; a name that ends in "/"
