@@ -4,7 +4,11 @@
 //	sum, err := image.Thin("image.tar.gz", "thinned.tar.gz",
 //		image.Options{Options: thin.Options{Targets: gpus}, Label: "9.0"})
 //
-// A layer in which nothing changes keeps its bytes, and so its digest. Of another the files that change are written
+// One form is read and written: manifest.json, and layers that are not compressed by themselves. What else lies in the
+// archive for readers of OCI's form names the layers' old digests, and is left out.
+//
+// Each layer has to have the digest that the image's configuration names, or nothing is written: a damaged layer would
+// come out with a digest that is right. A layer in which nothing changes keeps its bytes, and so its digest. Of another the files that change are written
 // anew, every other entry as it was; digest, size and name of the layer follow, and with them the image's
 // configuration. What is on the disk at a time beside the result: the archive unpacked, where it is compressed, and the
 // layers that change.
@@ -50,9 +54,17 @@ var (
 		"make it without (includeNixDB = false)")
 	errNoManifest = errors.New(
 		"there is no manifest.json in it: not an archive of `docker save`'s form, as dockerTools makes it")
-	errOCI = errors.New("it is an OCI layout, of which nothing is rewritten here: " +
-		"make a docker-archive of it (skopeo copy oci-archive:FILE docker-archive:FILE)")
+	errOCI    = errors.New("it is an OCI layout, of which nothing is rewritten here: " + converted("oci-archive"))
+	errZstd   = errors.New("it is compressed by zstd: " + converted("docker-archive"))
+	errPacked = errors.New("it is compressed by itself: " + converted("docker-archive"))
 )
+
+// converted says how an image of another form comes to the one that is read here. skopeo makes that of an image with
+// zstd's layers only if a directory has them unpacked before.
+func converted(form string) string {
+	return "`skopeo copy --dest-decompress " + form + ":FILE dir:DIR` and then `skopeo copy dir:DIR docker-archive:NEW` " +
+		"make a NEW that is read here"
+}
 
 // Options say what is to be done.
 type Options struct {
@@ -86,7 +98,17 @@ type layer struct {
 	was    entry
 	now    *os.File // nil: as it was
 	size   int64
-	digest string // of what it holds, uncompressed: its diff ID, "sha256:…"
+	digest string // of what was there, its diff ID: "sha256:…"
+	other  string // of what is there now, in hexadecimal digits; "" where it is as it was
+}
+
+// configuration is that of an image, as far as it is read here.
+type configuration struct {
+	at                    string // its entry's name
+	text                  []byte
+	whole, config, rootfs map[string]json.RawMessage
+	ids                   []string // of the layers
+	labels                map[string]string
 }
 
 // entry is a part of the archive.
@@ -115,9 +137,7 @@ func Thin(from, to string, o Options) (*Sum, error) {
 	if err := w.layers(); err != nil {
 		return nil, err
 	}
-	if err := w.configure(); err != nil {
-		return nil, err
-	}
+	w.configure()
 	if err := w.save(filepath.Base(to)); err != nil {
 		return nil, fmt.Errorf("writing %s: %w", to, err)
 	}
@@ -157,7 +177,8 @@ type work struct {
 	entries []entry // of the archive, in its order
 	images  []manifest
 	layer   map[string]*layer // by name in the archive
-	configs map[string][]byte // by name in the archive, as they become
+	configs []*configuration  // of the images
+	changed map[string][]byte // configurations by name in the archive, as they become
 	renamed map[string]string // digests, of layers and configurations
 	sum     Sum
 }
@@ -187,7 +208,7 @@ func (w *work) read(in *os.File) error {
 	}
 	at := in
 	switch {
-	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}): // RFC 1952
+	case isGzip(magic):
 		w.gzipped = true
 		packed, err := gzip.NewReader(in)
 		if err != nil {
@@ -199,8 +220,8 @@ func (w *work) read(in *os.File) error {
 		if _, err := io.Copy(at, packed); err != nil {
 			return fmt.Errorf("unpacking: %w", err)
 		}
-	case bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}): // RFC 8878
-		return errors.New("it is compressed by zstd: make it with compressor = \"none\" or \"gz\"")
+	case isZstd(magic):
+		return errZstd
 	}
 	st, err := at.Stat()
 	if err != nil {
@@ -214,11 +235,10 @@ func (w *work) read(in *os.File) error {
 	if err != nil {
 		return err
 	}
-	if _, ok := w.find("index.json"); ok {
-		return errOCI
-	}
 	m, ok := w.find("manifest.json")
-	if !ok {
+	if _, oci := w.find("index.json"); !ok && oci {
+		return errOCI
+	} else if !ok {
 		return errNoManifest
 	}
 	text, err := whole(m)
@@ -230,6 +250,9 @@ func (w *work) read(in *os.File) error {
 	}
 	return nil
 }
+
+func isGzip(magic []byte) bool { return bytes.HasPrefix(magic, []byte{0x1f, 0x8b}) }         // RFC 1952
+func isZstd(magic []byte) bool { return bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}) } // RFC 8878
 
 // each calls f for each entry of a tar archive, with its data, which is not in it in pieces.
 func each(archive *io.SectionReader, f func(*tar.Header, *io.SectionReader) error) error {
@@ -243,6 +266,10 @@ func each(archive *io.SectionReader, f func(*tar.Header, *io.SectionReader) erro
 		}
 		if h.Typeflag == tar.TypeGNUSparse || h.PAXRecords["GNU.sparse.major"] != "" || h.PAXRecords["GNU.sparse.map"] != "" {
 			return fmt.Errorf("%s: a sparse file in the form of GNU tar, which is not read here", h.Name)
+		}
+		switch h.Typeflag {
+		case tar.TypeLink, tar.TypeSymlink, tar.TypeChar, tar.TypeBlock, tar.TypeDir, tar.TypeFifo:
+			h.Size = 0 // no data follows, whatever the entry says
 		}
 		at, err := archive.Seek(0, io.SeekCurrent) // the reader reads no further than it must
 		if err != nil {
@@ -287,11 +314,16 @@ func whole(e *entry) ([]byte, error) {
 	return b, nil
 }
 
-// layers thins all of them.
+// layers checks and thins all of them.
 func (w *work) layers() error {
 	w.layer = map[string]*layer{}
 	for _, m := range w.images {
-		for _, name := range m.Layers {
+		c, err := w.configuration(m)
+		if err != nil {
+			return err
+		}
+		w.configs = append(w.configs, c)
+		for i, name := range m.Layers {
 			e, ok := w.find(name)
 			if !ok {
 				return fmt.Errorf("manifest.json names the layer %s, which is not there", name)
@@ -299,13 +331,15 @@ func (w *work) layers() error {
 			l := w.layer[e.Name]
 			if l == nil {
 				l = &layer{was: *e, size: e.Size}
-				if err := w.thin(l); err != nil {
+				if err := w.thin(l, c.ids[i]); err != nil {
 					return fmt.Errorf("layer %s: %w", name, err)
 				}
 				w.layer[e.Name] = l
 				w.sum.Layers++
 				w.sum.Before += e.Size
 				w.sum.After += l.size
+			} else if l.digest != c.ids[i] {
+				return fmt.Errorf("layer %s: %w", name, damaged(l.digest, c.ids[i]))
 			}
 			w.layer[name] = l
 		}
@@ -313,12 +347,57 @@ func (w *work) layers() error {
 	return nil
 }
 
-// thin makes the new layer, where a file of it changes.
-func (w *work) thin(l *layer) error {
+// damaged says that a layer has not the digest that it must have.
+func damaged(is, want string) error {
+	return fmt.Errorf("it is damaged: its digest is %s, and the image's configuration names %q", is, want)
+}
+
+// configuration reads an image's.
+func (w *work) configuration(m manifest) (*configuration, error) {
+	e, ok := w.find(m.Config)
+	if !ok {
+		return nil, fmt.Errorf("manifest.json names the configuration %s, which is not there", m.Config)
+	}
+	text, err := whole(e)
+	if err != nil {
+		return nil, err
+	}
+	c := &configuration{at: e.Name, text: text}
+	read := func(from json.RawMessage, to any) {
+		if err == nil && from != nil && string(from) != "null" {
+			err = json.Unmarshal(from, to)
+		}
+	}
+	read(text, &c.whole)
+	read(c.whole["rootfs"], &c.rootfs)
+	read(c.whole["config"], &c.config)
+	read(c.rootfs["diff_ids"], &c.ids)
+	read(c.config["Labels"], &c.labels)
+	if err == nil && len(c.ids) != len(m.Layers) {
+		err = fmt.Errorf("it has digests of %d layers, and manifest.json names %d", len(c.ids), len(m.Layers))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.Config, err)
+	}
+	return c, nil
+}
+
+// thin makes the new layer, where a file of it changes, of one whose diff ID is to be id.
+func (w *work) thin(l *layer, id string) error {
 	old := io.NewSectionReader(l.was.data, 0, l.was.Size)
-	magic := make([]byte, 2)
-	if _, err := old.ReadAt(magic, 0); err == nil && bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		return errors.New("it is compressed by itself, which dockerTools' are not")
+	magic := make([]byte, 4)
+	if _, err := old.ReadAt(magic, 0); err == nil && (isGzip(magic) || isZstd(magic)) {
+		return errPacked
+	}
+	sum := sha256.New()
+	if _, err := io.Copy(sum, old); err != nil {
+		return err
+	}
+	if l.digest = "sha256:" + hex.EncodeToString(sum.Sum(nil)); l.digest != id {
+		return damaged(l.digest, id)
+	}
+	if _, err := old.Seek(0, io.SeekStart); err != nil {
+		return err
 	}
 	plans := map[int]*thin.Work{}
 	n := 0
@@ -388,8 +467,10 @@ func (w *work) rewrite(l *layer, old *io.SectionReader, plans map[int]*thin.Work
 		if err := out.WriteHeader(h); err != nil {
 			return fmt.Errorf("%s: %w", h.Name, err)
 		}
-		_, err := io.Copy(out, from)
-		return err
+		if _, err := io.Copy(out, from); err != nil {
+			return fmt.Errorf("%s: %w", h.Name, err)
+		}
+		return nil
 	})
 	if err = errors.Join(err, out.Close()); err != nil {
 		return err
@@ -397,7 +478,7 @@ func (w *work) rewrite(l *layer, old *io.SectionReader, plans map[int]*thin.Work
 	if l.size, err = l.now.Seek(0, io.SeekCurrent); err != nil {
 		return err
 	}
-	l.digest = hex.EncodeToString(sum.Sum(nil))
+	l.other = hex.EncodeToString(sum.Sum(nil))
 	w.sum.Changed++
 	return nil
 }
@@ -448,35 +529,22 @@ func (c copied) Zero(off, n int64) error {
 }
 
 // configure gives the images their new configurations and the archive its new names.
-func (w *work) configure() error {
-	w.configs = map[string][]byte{}
+func (w *work) configure() {
+	w.changed = map[string][]byte{}
 	w.renamed = map[string]string{}
-	for i := range w.images {
-		m := &w.images[i]
-		e, ok := w.find(m.Config)
-		if !ok {
-			return fmt.Errorf("manifest.json names the configuration %s, which is not there", m.Config)
-		}
-		text, err := whole(e)
-		if err != nil {
-			return err
-		}
+	for i, c := range w.configs {
 		changed := false
-		var digests []string
-		for _, name := range m.Layers {
-			l := w.layer[name]
-			digests = append(digests, l.digest)
-			changed = changed || l.now != nil
+		for j, name := range w.images[i].Layers {
+			if now := w.layer[name].other; now != "" {
+				w.renamed[strings.TrimPrefix(c.ids[j], "sha256:")] = now
+				c.ids[j], changed = "sha256:"+now, true
+			}
 		}
-		if !changed {
-			continue
+		if changed {
+			now := c.labelled(w.Label)
+			w.changed[c.at] = now
+			w.renamed[sha256Hex(c.text)] = sha256Hex(now)
 		}
-		now, err := w.configured(text, digests)
-		if err != nil {
-			return fmt.Errorf("%s: %w", m.Config, err)
-		}
-		w.configs[e.Name] = now
-		w.renamed[sha256Hex(text)] = sha256Hex(now)
 	}
 	for i := range w.images {
 		m := &w.images[i]
@@ -485,53 +553,26 @@ func (w *work) configure() error {
 			m.Layers[j] = w.name(name)
 		}
 	}
-	return nil
 }
 
-// configured returns an image's configuration with other digests of its layers, "" for one that stays, and the label.
-func (w *work) configured(text []byte, digests []string) ([]byte, error) {
-	var whole, config, rootfs map[string]json.RawMessage
-	var ids []string
-	var labels map[string]string
-	if err := json.Unmarshal(text, &whole); err != nil {
-		return nil, err
+// labelled returns a configuration with the digests that its layers have now, and with the labels.
+func (c *configuration) labelled(label string) []byte {
+	if c.labels == nil {
+		c.labels = map[string]string{}
 	}
-	read := func(from json.RawMessage, to any) error {
-		if from == nil || string(from) == "null" {
-			return nil
-		}
-		return json.Unmarshal(from, to)
+	if c.config == nil {
+		c.config = map[string]json.RawMessage{}
 	}
-	if err := errors.Join(read(whole["rootfs"], &rootfs), read(whole["config"], &config)); err != nil {
-		return nil, err
-	}
-	if err := errors.Join(read(rootfs["diff_ids"], &ids), read(config["Labels"], &labels)); err != nil {
-		return nil, err
-	}
-	if len(ids) != len(digests) {
-		return nil, fmt.Errorf("it has %d layers, and manifest.json %d", len(ids), len(digests))
-	}
-	for i, d := range digests {
-		if d != "" {
-			w.renamed[strings.TrimPrefix(ids[i], "sha256:")] = d
-			ids[i] = "sha256:" + d
-		}
-	}
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	if config == nil {
-		config = map[string]json.RawMessage{}
-	}
-	labels[ThinnedFor], labels[Store] = w.Label, storeSays
+	c.labels[ThinnedFor], c.labels[Store] = label, storeSays
 	put := func(in map[string]json.RawMessage, name string, value any) {
 		in[name], _ = json.Marshal(value) // maps and strings
 	}
-	put(rootfs, "diff_ids", ids)
-	put(config, "Labels", labels)
-	put(whole, "rootfs", rootfs)
-	put(whole, "config", config)
-	return json.MarshalIndent(whole, "", "  ")
+	put(c.rootfs, "diff_ids", c.ids)
+	put(c.config, "Labels", c.labels)
+	put(c.whole, "rootfs", c.rootfs)
+	put(c.whole, "config", c.config)
+	text, _ := json.MarshalIndent(c.whole, "", "  ")
+	return text
 }
 
 // write writes the new archive, in the order of the old one.
@@ -547,9 +588,12 @@ func (w *work) archive(to io.Writer) error {
 	out := tar.NewWriter(to)
 	for i := range w.entries {
 		e := &w.entries[i]
+		if w.ofOCI(e) {
+			continue
+		}
 		h, data := e.Header, io.NewSectionReader(e.data, 0, e.Size)
 		h.Name, h.Linkname = w.name(h.Name), w.name(h.Linkname)
-		if text, ok := w.configs[e.Name]; ok {
+		if text, ok := w.changed[e.Name]; ok {
 			h.Size, data = int64(len(text)), io.NewSectionReader(bytes.NewReader(text), 0, int64(len(text)))
 		}
 		if l, ok := w.layer[e.Name]; ok && l.now != nil {
@@ -570,6 +614,15 @@ func (w *work) archive(to io.Writer) error {
 		}
 	}
 	return out.Close()
+}
+
+// ofOCI reports whether an entry is there for readers of OCI's form alone: the index, and blobs that manifest.json does
+// not name.
+func (w *work) ofOCI(e *entry) bool {
+	name := path.Clean(e.Name)
+	blob := strings.HasPrefix(name, "blobs/") && e.Typeflag == tar.TypeReg
+	named := w.layer[e.Name] != nil || slices.ContainsFunc(w.configs, func(c *configuration) bool { return c.at == e.Name })
+	return !named && (name == "index.json" || name == "oci-layout" || blob)
 }
 
 // name returns a name with the new digests in it.

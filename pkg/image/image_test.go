@@ -167,6 +167,63 @@ func TestThin(t *testing.T) {
 	}
 }
 
+// described is an archive with one layer, l, and this configuration.
+func described(config string, files ...file) string {
+	return archive(append(files, file{"c", config}, file{"manifest.json", `[{"Config":"c","Layers":["l"]}]`})...)
+}
+
+// twice is an archive of two images with one layer, of which the second names another digest.
+func twice(layer string) string {
+	return archive(file{"l", layer}, file{"c", `{"rootfs":{"diff_ids":["sha256:` + digest(layer) + `"]}}`},
+		file{"d", `{"rootfs":{"diff_ids":["sha256:` + digest("") + `"]}}`},
+		file{"manifest.json", `[{"Config":"c","Layers":["l"]},{"Config":"d","Layers":["l"]}]`})
+}
+
+// Docker's archives since 25 have OCI's index too. What names old digests is left out, and a hard link has no data.
+func TestBothForms(t *testing.T) {
+	lib := library(t)
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	w.WriteHeader(&tar.Header{Name: "lib.so", Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(lib))})
+	io.WriteString(w, lib)
+	w.WriteHeader(&tar.Header{Name: "hard.so", Typeflag: tar.TypeLink, Linkname: "lib.so", Mode: 0o644})
+	w.WriteHeader(&tar.Header{Name: "z", Typeflag: tar.TypeReg, Size: 1})
+	io.WriteString(w, "z")
+	w.Close()
+	layer := b.Bytes()
+	at := bytes.Index(layer, []byte("hard.so\x00"))
+	copy(layer[at+124:], fmt.Sprintf("%011o\x00", len(lib))) // as some programs write it: ustar, "size"
+	copy(layer[at+148:], "        ")
+	sum := 0
+	for _, c := range layer[at : at+512] {
+		sum += int(c)
+	}
+	copy(layer[at+148:], fmt.Sprintf("%06o\x00 ", sum))
+	l := "blobs/sha256/" + digest(string(layer))
+	config := `{"rootfs":{"type":"layers","diff_ids":["sha256:` + digest(string(layer)) + `"]}}`
+	c := "blobs/sha256/" + digest(config)
+	made, _, err := thinned(t, archive(file{l, string(layer)}, file{c, config}, file{"blobs/sha256/" + digest("{}"), "{}"},
+		file{"index.json", "{}"}, file{"oci-layout", "{}"}, file{"manifest.json", `[{"Config":"` + c + `","Layers":["` + l + `"]}]`},
+		file{"repositories", "{}"}), thin.Kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := unpack(t, made)
+	var names []string
+	for _, f := range all {
+		names = append(names, f.name)
+		if name, ok := strings.CutPrefix(f.name, "blobs/sha256/"); ok && name != digest(f.text) {
+			t.Errorf("%s has the digest %s", f.name, digest(f.text))
+		}
+	}
+	if len(names) != 4 || names[0] == l || names[2] != "manifest.json" || names[3] != "repositories" {
+		t.Fatalf("%q", names)
+	}
+	if files := unpack(t, all[0].text); len(files) != 3 || files[1] != (file{"hard.so", ""}) || files[2].text != "z" {
+		t.Errorf("%.100q", files)
+	}
+}
+
 // What is refused is not made.
 func TestRefused(t *testing.T) {
 	text := archive(file{"etc/text", "text\n"})
@@ -175,10 +232,18 @@ func TestRefused(t *testing.T) {
 		"another database":    {save(archive(file{"srv/db.sqlite", "SQLite"})), ""},
 		"an OCI layout":       {archive(file{"index.json", "{}"}), errOCI.Error()},
 		"another archive":     {text, errNoManifest.Error()},
-		"a layer less":        {archive(file{"manifest.json", `[{"Config":"c","Layers":["l"]}]`}), "the layer l, which is not there"},
+		"a layer less":        {described(`{"rootfs":{"diff_ids":["sha256:0"]}}`), "the layer l, which is not there"},
 		"no configuration":    {archive(file{"manifest.json", `[{"Config":"c","Layers":["l"]}]`}, file{"l", text}), "the configuration c, which is not there"},
 		"compressed by zstd":  {"\x28\xb5\x2f\xfd", "compressed by zstd"},
-		"a layer that is":     {save("\x1f\x8b"), "compressed by itself"},
+		"a layer that is":     {save("\x1f\x8b\x08\x00"), "compressed by itself"},
+		"a layer in zstd":     {save("\x28\xb5\x2f\xfd"), "skopeo copy --dest-decompress docker-archive:FILE dir:DIR"},
+		"no digests":          {described(`{}`, file{"l", text}), "c: it has digests of 0 layers, and manifest.json names 1"},
+		"rootfs is null":      {described(`{"rootfs":null}`, file{"l", text}), "c: it has digests of 0 layers"},
+		"a digest more":       {described(`{"rootfs":{"diff_ids":["sha256:`+digest(text)+`","sha256:0"]}}`, file{"l", text}), "c: it has digests of 2 layers"},
+		"another digest":      {described(`{"rootfs":{"diff_ids":["sha256:`+digest("")+`"]}}`, file{"l", text}), "layer l: it is damaged: its digest is sha256:" + digest(text) + ", and the image's configuration names \"sha256:" + digest("")},
+		"a digest alone":      {described(`{"rootfs":{"diff_ids":["`+digest(text)+`"]}}`, file{"l", text}), "layer l: it is damaged"},
+		"a layer cut off":     {strings.Replace(save(text), "text\n", "tex!\n", 1), "it is damaged"},
+		"of two images one":   {twice(text), "layer l: it is damaged"},
 		"a manifest of else":  {archive(file{"manifest.json", "["}), "manifest.json: "},
 		"a layer for nothing": {save(archive()), ""},
 	} {
