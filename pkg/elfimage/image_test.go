@@ -536,3 +536,43 @@ func TestRangesOverSeveralSegments(t *testing.T) {
 		}
 	}
 }
+
+// The build ID is found by its section where no PT_NOTE covers it, and by PT_NOTE where there are no sections.
+func TestBuildID(t *testing.T) {
+	const want = "0123456789abcdef"
+	whole := linked(t, "-Wl,--build-id=0x"+want)
+	without := func(change func(b []byte, f *elf.File)) []byte {
+		b := slices.Clone(whole)
+		f, err := elf.NewFile(bytes.NewReader(b))
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(b, f)
+		return b
+	}
+	noSegment := without(func(b []byte, f *elf.File) {
+		for i, p := range f.Progs {
+			if p.Type == elf.PT_NOTE {
+				clear(b[64+56*i+32 : 64+56*i+40]) // p_filesz
+			}
+		}
+	})
+	noSections := without(func(b []byte, _ *elf.File) { clear(b[40:48]); clear(b[58:64]) })
+	for name, c := range map[string]struct {
+		file []byte
+		want string
+	}{
+		"both": {whole, want}, "its section alone": {noSegment, want}, "PT_NOTE alone": {noSections, want},
+		"none":          {linked(t, "-Wl,--build-id=none"), ""},
+		"another owner": {bytes.ReplaceAll(whole, []byte("\x03\x00\x00\x00GNU\x00"), []byte("\x03\x00\x00\x00XYZ\x00")), ""},
+	} {
+		im, err := Parse(bytes.NewReader(c.file), int64(len(c.file)))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if got, err := im.BuildID(); got != c.want || err != nil {
+			t.Errorf("%s: %q, %v, not %q", name, got, err, c.want)
+		}
+		im.Release()
+	}
+}

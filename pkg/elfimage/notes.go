@@ -3,6 +3,7 @@ package elfimage
 import (
 	"bytes"
 	"debug/elf"
+	"encoding/hex"
 	"encoding/json"
 	"math"
 	"slices"
@@ -62,6 +63,31 @@ func (im *Image) NoteDescriptors(owner string, typ uint32) ([][]byte, error) {
 		}
 	}
 	return all, nil
+}
+
+// BuildID returns the build ID in hexadecimal digits, "" where there is none: that in the section .note.gnu.build-id,
+// which no PT_NOTE need cover (Go's linker covers its own note alone), else that in a PT_NOTE, for a file without section
+// headers.
+func (im *Image) BuildID() (string, error) {
+	const buildID = 3 // NT_GNU_BUILD_ID
+	for i := range im.Sections {
+		if s := &im.Sections[i]; s.InFile() && im.SectionName(i) == ".note.gnu.build-id" {
+			b, padding, err := im.readNotes(s.Off, s.Size, s.Addralign)
+			if err != nil {
+				return "", err
+			}
+			for n := range im.eachNoteIn(b, padding) {
+				if n.typ == buildID && string(n.owner) == "GNU" {
+					return hex.EncodeToString(b[n.desc : n.desc+n.size]), nil
+				}
+			}
+		}
+	}
+	all, err := im.NoteDescriptors("GNU", buildID)
+	if err != nil || len(all) == 0 {
+		return "", err
+	}
+	return hex.EncodeToString(all[0]), nil
 }
 
 // eachNote calls a function with the descriptor of each note of an owner and type, which

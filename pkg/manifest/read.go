@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"debug/elf"
-	"encoding/hex"
 	"errors"
 	"io/fs"
 	"os"
@@ -248,12 +247,8 @@ func (r *Reader) read(m *File, f *tree.File, same bool) (listed bool, err error)
 	m.Machine = im.Machine.String()
 	m.Kind = kindOf(im)
 	if !same {
-		ids, err := im.NoteDescriptors("GNU", 3) // NT_GNU_BUILD_ID
-		if err != nil {
+		if m.BuildID, err = im.BuildID(); err != nil {
 			return true, err
-		}
-		if len(ids) > 0 {
-			m.BuildID = hex.EncodeToString(ids[0])
 		}
 		if err := m.gpu(f, head); err != nil {
 			return true, err

@@ -1,7 +1,6 @@
 package thin
 
 import (
-	"encoding/hex"
 	"io"
 
 	"cuda-runpath/pkg/elfimage"
@@ -48,7 +47,8 @@ func Bound(r io.ReaderAt, size int64, head []byte, debug func(buildID string) st
 			return "its section .gnu_debuglink names a debug file"
 		}
 	}
-	if file := debug(buildID(im)); file != "" {
+	id, _ := im.BuildID()
+	if file := debug(id); file != "" {
 		return file + " is its debug file"
 	}
 	return ""
@@ -64,24 +64,6 @@ func DebugFileOf(r io.ReaderAt, size int64, head []byte) string {
 	if im.SkipReason() != elfimage.Detached {
 		return ""
 	}
-	return buildID(im)
-}
-
-// buildID returns the build ID of a file in hexadecimal digits, "" where it has none.
-func buildID(im *elfimage.Image) string {
-	i := 0
-	for ; i < len(im.Sections); i++ {
-		if im.Sections[i].InFile() && im.SectionName(i) == ".note.gnu.build-id" {
-			break
-		}
-	}
-	if i == len(im.Sections) || im.Sections[i].Size > 1<<10 {
-		return ""
-	}
-	b := make([]byte, im.Sections[i].Size)
-	const name = 16 // of the note: three words, and GNU
-	if len(b) <= name || elfimage.ReadFull(im, b, im.Sections[i].Off) != nil || string(b[12:name]) != "GNU\x00" {
-		return ""
-	}
-	return hex.EncodeToString(b[name:min(uint64(len(b)), name+uint64(im.Order.Uint32(b[4:])))])
+	id, _ := im.BuildID()
+	return id
 }
