@@ -28,7 +28,7 @@ var layers = [][]string{
 	{"tree", "plainfile", "remedy/change", "remedy/nixtext"},
 	{"sysroot", "plainfile/redirect"},
 	{"elfedit", "ldcache", "driver", "gpucode"},
-	{"files", "scripts", "references", "driver/symbols"},
+	{"files", "scripts", "references", "driver/symbols", "finding"},
 	{"loader", "normal", "patchelf"},
 	{"process", "host/ldconf", "host/nixconf", "host/opened"},
 	{"explain", "starts"},
@@ -108,7 +108,7 @@ var linked = []struct{ tools, packages string }{
 		"edit normal loader ldcache files realpath elfedit elfimage tree regular driver runpath resolution store remedy"},
 	{"autoPatchelf", "cli/autopatchelf fixup nixpkgs plainfile"},
 	{"noRunpathAmbiguity", "cli/ambiguity cli/findings cli/loading cli/sweep cli/walk cli/flags cli/command cli/urfave " +
-		"check remedy/change driver/stubcode driver/symbols explain forwardcompat process references gpucode nixpkgs host host/ldconf " +
+		"check finding remedy/change driver/stubcode driver/symbols explain forwardcompat process references gpucode nixpkgs host host/ldconf " +
 		"loader ldcache files sysroot realpath elfimage tree regular driver runpath resolution store remedy"},
 }
 

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"cuda-runpath/pkg/cli/programs"
-	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/forwardcompat"
 )
 
@@ -76,7 +76,7 @@ func TestPageNamesEveryFinding(t *testing.T) {
 			severity[strings.Trim(name, " `")] = strings.TrimSpace(cells[2])
 		}
 	}
-	for _, r := range explain.Rules() {
+	for _, r := range finding.Situations() {
 		if says, ok := severity[r.ID]; !ok {
 			t.Errorf("no row for %s", r.ID)
 		} else if !strings.HasPrefix(says, string(r.Severity)) {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/finding"
 )
 
 // places are what the run paths of TestRemediesInAnyOrder are made of; D is the directory of the tree.
@@ -60,7 +60,7 @@ func TestRemediesInAnyOrder(t *testing.T) {
 		fmt.Sscan(given, &cases)
 	}
 	followed := map[string]int{}
-	name := func(f finding) string { return f.ID + " " + f.Library + " " + f.Entry }
+	name := func(f oneFinding) string { return f.ID + " " + f.Library + " " + f.Entry }
 	for n := range cases {
 		var list []string
 		for range 2 + random.Intn(5) {
@@ -97,7 +97,7 @@ func TestRemediesInAnyOrder(t *testing.T) {
 			}
 			after := examine(t, []string{"runpath", "audit"}, args...)["file.so"]
 			for _, f := range after {
-				settled := slices.ContainsFunc(before, func(b finding) bool { return b.Command != nil && name(b) == name(f) })
+				settled := slices.ContainsFunc(before, func(b oneFinding) bool { return b.Command != nil && name(b) == name(f) })
 				if settled || !found[name(f)] {
 					t.Errorf("%d (SEED=%d): %q %v: %s: %s\nafter\n%s\nit has the run path %s", n, seed, run, args, f.ID, f.Message, strings.Join(said, "\n"), shownList(t, "file.so"))
 				}
@@ -105,7 +105,7 @@ func TestRemediesInAnyOrder(t *testing.T) {
 		}
 	}
 	t.Log(followed)
-	for _, id := range []string{explain.EmptyEntry, explain.RelativeEntry, explain.BuildEntry, explain.MangledEntry, explain.DanglingEntry, explain.Ambiguous, explain.StubEntry} {
+	for _, id := range []string{finding.EmptyEntry, finding.RelativeEntry, finding.BuildEntry, finding.MangledEntry, finding.DanglingEntry, finding.Ambiguous, finding.StubEntry} {
 		if followed[id] == 0 {
 			t.Errorf("no remedy of %s was followed", id)
 		}

@@ -10,12 +10,12 @@ import (
 	"strings"
 	"testing"
 
-	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/remedy"
 )
 
 // finding is what an audit, or the check of noRunpathAmbiguity, says of a file.
-type finding struct {
+type oneFinding struct {
 	ID, Severity, Message string
 	Entry                 string
 	Library               string
@@ -23,20 +23,20 @@ type finding struct {
 }
 
 // examine runs a check with --json and returns the findings of each file.
-func examine(t *testing.T, tool []string, args ...string) map[string][]finding {
+func examine(t *testing.T, tool []string, args ...string) map[string][]oneFinding {
 	t.Helper()
 	cmd := exec.Command(tool[0], slices.Concat(tool[1:], []string{"--json"}, args)...)
 	out, _ := cmd.Output() // the status says that there are findings
 	var doc struct {
 		Files []struct {
 			Path     string
-			Findings []finding
+			Findings []oneFinding
 		}
 	}
 	if err := json.Unmarshal(out, &doc); err != nil {
 		t.Fatalf("%q %q: %v: %s", tool, args, err, out)
 	}
-	found := map[string][]finding{}
+	found := map[string][]oneFinding{}
 	for _, f := range doc.Files {
 		found[f.Path] = f.Findings
 	}
@@ -71,25 +71,25 @@ func library(t *testing.T, path, soname, list string, args ...string) {
 
 // wordsOnly are the findings whose remedy is no command, and why.
 var wordsOnly = map[string]string{
-	explain.DriverAbsent:       "nothing is to be done on a build machine",
-	explain.UnresolvedIndirect: "where the library is, is not known",
-	explain.MissingVersion:     "a newer library must come from somewhere",
-	explain.LibcMismatch:       "which of the two is right is not known",
-	explain.FHSInterpreter:     "the package is to be built with another hook",
-	explain.LoadError:          "the file is broken",
-	explain.UndefinedSymbol:    "which library defines it is known of the driver's alone",
-	explain.ByEnvironment:      "who sets the variable is not known",
-	explain.TwoMajors:          "which of the two is meant is not known",
-	explain.OpenedAbsent:       "the part may be nowhere here",
-	explain.ProgramAbsent:      "where the program is, is not known",
-	explain.OpenFails:          "what it lacks may be nowhere here",
-	explain.UnfitDriver:        "the driver of the host is to be changed",
-	explain.Malformed:          "the file is broken",
-	explain.GPUCodeMissing:     "the package is to be built again",
-	explain.GPUCodeJIT:         "the package is to be built again",
-	explain.GPUCodeUnasked:     "the package is to be built again",
-	explain.NothingChecked:     "which directory was meant is not known",
-	explain.UnreadableFile:     "the file system, or a limit of the process, is in the way",
+	finding.DriverAbsent:       "nothing is to be done on a build machine",
+	finding.UnresolvedIndirect: "where the library is, is not known",
+	finding.MissingVersion:     "a newer library must come from somewhere",
+	finding.LibcMismatch:       "which of the two is right is not known",
+	finding.FHSInterpreter:     "the package is to be built with another hook",
+	finding.LoadError:          "the file is broken",
+	finding.UndefinedSymbol:    "which library defines it is known of the driver's alone",
+	finding.ByEnvironment:      "who sets the variable is not known",
+	finding.TwoMajors:          "which of the two is meant is not known",
+	finding.OpenedAbsent:       "the part may be nowhere here",
+	finding.ProgramAbsent:      "where the program is, is not known",
+	finding.OpenFails:          "what it lacks may be nowhere here",
+	finding.UnfitDriver:        "the driver of the host is to be changed",
+	finding.Malformed:          "the file is broken",
+	finding.GPUCodeMissing:     "the package is to be built again",
+	finding.GPUCodeJIT:         "the package is to be built again",
+	finding.GPUCodeUnasked:     "the package is to be built again",
+	finding.NothingChecked:     "which directory was meant is not known",
+	finding.UnreadableFile:     "the file system, or a limit of the process, is in the way",
 }
 
 // remedyCase is a file with a finding that has a remedy.
@@ -102,26 +102,26 @@ type remedyCase struct {
 }
 
 var remedyCases = []remedyCase{
-	{id: explain.EmptyEntry, list: "%[1]s/x:", then: "%[1]s/x"},
-	{id: explain.RelativeEntry, list: "rel/lib:%[1]s/gone", then: "$ORIGIN/rel/lib:%[1]s/gone",
+	{id: finding.EmptyEntry, list: "%[1]s/x:", then: "%[1]s/x"},
+	{id: finding.RelativeEntry, list: "rel/lib:%[1]s/gone", then: "$ORIGIN/rel/lib:%[1]s/gone",
 		make: func(t *testing.T, d string) { os.Mkdir("rel", 0o755); os.Rename("x", "rel/lib"); os.Mkdir("x", 0o755) }},
-	{id: explain.RelativeEntry, list: "%[1]s/x:rel/lib", then: "%[1]s/x"},
-	{id: explain.RelativeEntry, list: "%[1]s/x::rel/lib:", then: "%[1]s/x"},
-	{id: explain.UnknownToken, list: "%[1]s/x:$FOO/lib", then: "%[1]s/x"},
-	{id: explain.ExecutableStack, list: "%[1]s/x", then: "%[1]s/x",
+	{id: finding.RelativeEntry, list: "%[1]s/x:rel/lib", then: "%[1]s/x"},
+	{id: finding.RelativeEntry, list: "%[1]s/x::rel/lib:", then: "%[1]s/x"},
+	{id: finding.UnknownToken, list: "%[1]s/x:$FOO/lib", then: "%[1]s/x"},
+	{id: finding.ExecutableStack, list: "%[1]s/x", then: "%[1]s/x",
 		make: func(t *testing.T, d string) { library(t, "file.so", "", d+"/x", "x/libx.so.1", "-Wl,-z,execstack") }},
-	{id: explain.WritableEntry, list: "%[1]s/x:%[1]s/open", then: "%[1]s/x",
+	{id: finding.WritableEntry, list: "%[1]s/x:%[1]s/open", then: "%[1]s/x",
 		make: func(t *testing.T, d string) { os.Mkdir("open", 0o755); os.Chmod("open", 0o777) }},
-	{id: explain.BuildEntry, list: "/build/source/lib:%[1]s/x", then: "%[1]s/x"},
-	{id: explain.FHSEntry, list: "%[1]s/x:/usr/lib/nothing", args: []string{"--nix"}, then: "%[1]s/x"},
-	{id: explain.StubEntry, list: "%[1]s/x:/cuda/lib64/stubs", then: "/run/opengl-driver/lib:%[1]s/x"},
-	{id: explain.StubEntry, list: "%[1]s/x:/opt/fakes", args: []string{"--stub", "fakes", "--driver-link", "/drv"}, then: "/drv:%[1]s/x"},
-	{id: explain.StubLoaded, list: "%[1]s/stubs:%[1]s/x", then: "/run/opengl-driver/lib:%[1]s/x", make: needsCUDA("stubs")},
-	{id: explain.DriverBeforeCompat, list: "/run/opengl-driver/lib:%[1]s/cuda/compat:%[1]s/x", then: "%[1]s/cuda/compat:/run/opengl-driver/lib:%[1]s/x",
+	{id: finding.BuildEntry, list: "/build/source/lib:%[1]s/x", then: "%[1]s/x"},
+	{id: finding.FHSEntry, list: "%[1]s/x:/usr/lib/nothing", args: []string{"--nix"}, then: "%[1]s/x"},
+	{id: finding.StubEntry, list: "%[1]s/x:/cuda/lib64/stubs", then: "/run/opengl-driver/lib:%[1]s/x"},
+	{id: finding.StubEntry, list: "%[1]s/x:/opt/fakes", args: []string{"--stub", "fakes", "--driver-link", "/drv"}, then: "/drv:%[1]s/x"},
+	{id: finding.StubLoaded, list: "%[1]s/stubs:%[1]s/x", then: "/run/opengl-driver/lib:%[1]s/x", make: needsCUDA("stubs")},
+	{id: finding.DriverBeforeCompat, list: "/run/opengl-driver/lib:%[1]s/cuda/compat:%[1]s/x", then: "%[1]s/cuda/compat:/run/opengl-driver/lib:%[1]s/x",
 		make: needsCUDA("cuda/compat")},
-	{id: explain.DriverBeforeCompat, list: "/drv:%[1]s/newer:%[1]s/x", args: []string{"--driver-link", "/drv", "--compat", "%[1]s/newer"}, then: "%[1]s/newer:/drv:%[1]s/x",
+	{id: finding.DriverBeforeCompat, list: "/drv:%[1]s/newer:%[1]s/x", args: []string{"--driver-link", "/drv", "--compat", "%[1]s/newer"}, then: "%[1]s/newer:/drv:%[1]s/x",
 		make: needsCUDA("newer")},
-	{id: explain.CompatHarms, list: "%[1]s/cuda/compat:/run/opengl-driver/lib:%[1]s/x", args: []string{"--assume-driver", "%[1]s/drv"},
+	{id: finding.CompatHarms, list: "%[1]s/cuda/compat:/run/opengl-driver/lib:%[1]s/x", args: []string{"--assume-driver", "%[1]s/drv"},
 		then: "/run/opengl-driver/lib:%[1]s/x", make: func(t *testing.T, d string) {
 			needsCUDA("cuda/compat")(t, d)
 			os.Rename("cuda/compat/libcuda.so.1", "cuda/compat/libcuda.so.470.57.02")
@@ -129,37 +129,37 @@ var remedyCases = []remedyCase{
 			library(t, "drv/libcuda.so.550.54.14", "libcuda.so.1", "")
 			os.Symlink("libcuda.so.550.54.14", "drv/libcuda.so.1")
 		}},
-	{id: explain.NoteNamesStub, list: "%[1]s/stubs:%[1]s/x", then: "/run/opengl-driver/lib:%[1]s/x", make: noted("stubs")},
-	{id: explain.NoteNamesStub, list: "/drv:%[1]s/fakes:%[1]s/x", args: []string{"--stub", "fakes", "--driver-link", "/drv"}, then: "/drv:%[1]s/x", make: noted("fakes")},
-	{id: explain.NoteBypassesDriver, list: "%[1]s/drv:%[1]s/old:%[1]s/x", args: []string{"--driver-link", "%[1]s/drv"}, then: "%[1]s/drv:%[1]s/old:%[1]s/x",
+	{id: finding.NoteNamesStub, list: "%[1]s/stubs:%[1]s/x", then: "/run/opengl-driver/lib:%[1]s/x", make: noted("stubs")},
+	{id: finding.NoteNamesStub, list: "/drv:%[1]s/fakes:%[1]s/x", args: []string{"--stub", "fakes", "--driver-link", "/drv"}, then: "/drv:%[1]s/x", make: noted("fakes")},
+	{id: finding.NoteBypassesDriver, list: "%[1]s/drv:%[1]s/old:%[1]s/x", args: []string{"--driver-link", "%[1]s/drv"}, then: "%[1]s/drv:%[1]s/old:%[1]s/x",
 		make: noted("old", "drv")},
-	{id: explain.StaleNote, list: "%[1]s/y:%[1]s/x", then: "%[1]s/y:%[1]s/x", make: func(t *testing.T, d string) {
+	{id: finding.StaleNote, list: "%[1]s/y:%[1]s/x", then: "%[1]s/y:%[1]s/x", make: func(t *testing.T, d string) {
 		noted("unused", "y")(t, d)
 		library(t, "y/libx.so.1", "libx.so.1", "", "-Wl,--defsym=other=1")
 	}},
-	{id: explain.UnreadNote, list: "%[1]s/x", args: []string{"--loader-reads-note", "no"}, then: "%[1]s/x", make: func(t *testing.T, d string) {
+	{id: finding.UnreadNote, list: "%[1]s/x", args: []string{"--loader-reads-note", "no"}, then: "%[1]s/x", make: func(t *testing.T, d string) {
 		if out, err := exec.Command("cc", "-xc", "/dev/null", "-xnone", "-o", "file.so", "-nostdlib", "-Wl,-e,0,--no-as-needed", "x/libx.so.1").CombinedOutput(); err != nil {
 			t.Skipf("%v: %s", err, out)
 		}
 		tool(t, "runpath", "set", "-q", d+"/x", "file.so")
 		tool(t, "runpath", "cache", "write", "-q", "file.so")
 	}},
-	{id: explain.NoDriverLink, list: "%[1]s/x", args: []string{"--nix"}, then: "/run/opengl-driver/lib:%[1]s/x", make: needsCUDA("")},
-	{id: explain.Unresolved, list: "", then: "%[1]s/x"},
-	{id: explain.Ambiguous, list: "%[1]s/x:%[1]s/y", then: "%[1]s/x",
+	{id: finding.NoDriverLink, list: "%[1]s/x", args: []string{"--nix"}, then: "/run/opengl-driver/lib:%[1]s/x", make: needsCUDA("")},
+	{id: finding.Unresolved, list: "", then: "%[1]s/x"},
+	{id: finding.Ambiguous, list: "%[1]s/x:%[1]s/y", then: "%[1]s/x",
 		make: func(t *testing.T, d string) { library(t, "y/libx.so.1", "libx.so.1", "", "-Wl,--defsym=other=1") }},
-	{id: explain.Shadowing, list: "%[1]s/old:/run/opengl-driver/lib:%[1]s/x", then: "/run/opengl-driver/lib:%[1]s/x", make: needsCUDA("old")},
-	{id: explain.DuplicateEntry, list: "%[1]s/x:%[1]s/x/", then: "%[1]s/x"},
-	{id: explain.DanglingEntry, list: "%[1]s/gone:%[1]s/x", then: "%[1]s/x"},
-	{id: explain.UnusedEntry, list: "%[1]s/x:%[1]s/unused", then: "%[1]s/x", make: func(t *testing.T, d string) { os.Mkdir("unused", 0o755) }},
-	{id: explain.ShadowedRPath, list: "%[1]s/x:/nothing", then: "%[1]s/x:/nothing",
+	{id: finding.Shadowing, list: "%[1]s/old:/run/opengl-driver/lib:%[1]s/x", then: "/run/opengl-driver/lib:%[1]s/x", make: needsCUDA("old")},
+	{id: finding.DuplicateEntry, list: "%[1]s/x:%[1]s/x/", then: "%[1]s/x"},
+	{id: finding.DanglingEntry, list: "%[1]s/gone:%[1]s/x", then: "%[1]s/x"},
+	{id: finding.UnusedEntry, list: "%[1]s/x:%[1]s/unused", then: "%[1]s/x", make: func(t *testing.T, d string) { os.Mkdir("unused", 0o755) }},
+	{id: finding.ShadowedRPath, list: "%[1]s/x:/nothing", then: "%[1]s/x:/nothing",
 		make: func(t *testing.T, d string) { addShadowedRPath(t, "file.so", len(d+"/x:")) }},
-	{id: explain.StoppedEdit, list: "%[1]s/x", then: "%[1]s/x", make: stopsAnEdit},
-	{id: explain.KeptReference, list: "%[1]s/x:%[1]s/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-gcc-13.2.0/lib", then: "%[1]s/x",
+	{id: finding.StoppedEdit, list: "%[1]s/x", then: "%[1]s/x", make: stopsAnEdit},
+	{id: finding.KeptReference, list: "%[1]s/x:%[1]s/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-gcc-13.2.0/lib", then: "%[1]s/x",
 		make: func(t *testing.T, d string) {
 			os.MkdirAll("store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-gcc-13.2.0/lib", 0o755)
 		}},
-	{id: explain.WrongMachine, list: "%[1]s/wrong:%[1]s/x", then: "%[1]s/x", make: func(t *testing.T, d string) {
+	{id: finding.WrongMachine, list: "%[1]s/wrong:%[1]s/x", then: "%[1]s/x", make: func(t *testing.T, d string) {
 		os.Mkdir("wrong", 0o755)
 		b, _ := os.ReadFile("x/libx.so.1")
 		b[18] = 0xb7 // aarch64; on aarch64 itself, nothing that is known
@@ -193,7 +193,7 @@ func (c *remedyCase) files(t *testing.T, d string) (args []string, fill func(str
 
 // Each finding's remedy is followed on a copy: the finding is gone, and no error has come in its place.
 func TestRemediesOfTheChecks(t *testing.T) {
-	followed := map[string]bool{explain.RelativeNeeded: true, explain.BuildNeeded: true, explain.MangledEntry: true} // in TestSituations
+	followed := map[string]bool{finding.RelativeNeeded: true, finding.BuildNeeded: true, finding.MangledEntry: true} // in TestSituations
 	for _, c := range remedyCases {
 		t.Run(c.id, func(t *testing.T) {
 			d := t.TempDir()
@@ -213,7 +213,7 @@ func TestRemediesOfTheChecks(t *testing.T) {
 				os.WriteFile("file.so", original, 0o755)
 				examined := append(slices.Clone(with), "file.so", "x")
 				before := examine(t, check, examined...)["file.so"]
-				i := slices.IndexFunc(before, func(f finding) bool { return f.ID == c.id })
+				i := slices.IndexFunc(before, func(f oneFinding) bool { return f.ID == c.id })
 				if i < 0 {
 					continue
 				}
@@ -226,7 +226,7 @@ func TestRemediesOfTheChecks(t *testing.T) {
 				for _, f := range after {
 					if f.ID == c.id {
 						t.Errorf("%s: still there after %s: %s", check, before[i].Fix, f.Message)
-					} else if f.Severity == "error" && !slices.ContainsFunc(before, func(b finding) bool { return b.ID == f.ID }) {
+					} else if f.Severity == "error" && !slices.ContainsFunc(before, func(b oneFinding) bool { return b.ID == f.ID }) {
 						t.Errorf("%s: new after %s: %s", check, before[i].Fix, f.Message)
 					}
 				}
@@ -240,36 +240,36 @@ func TestRemediesOfTheChecks(t *testing.T) {
 		})
 		followed[c.id] = true
 	}
-	t.Run(explain.DriverByName, func(t *testing.T) {
+	t.Run(finding.DriverByName, func(t *testing.T) {
 		t.Chdir(t.TempDir())
 		os.WriteFile("s.py", []byte("import ctypes\nctypes.CDLL('libcuda.so.1')\n"), 0o644)
 		before := examine(t, []string{"runpath", "audit"}, "s.py")["s.py"]
-		if len(before) != 1 || before[0].ID != explain.DriverByName {
+		if len(before) != 1 || before[0].ID != finding.DriverByName {
 			t.Fatalf("%+v", before)
 		}
 		follow(t, before[0].Remedy)
 		if after := examine(t, []string{"runpath", "audit"}, "s.py")["s.py"]; len(after) != 0 {
 			t.Errorf("%+v", after)
 		}
-		followed[explain.DriverByName] = true
+		followed[finding.DriverByName] = true
 	})
-	t.Run(explain.NoInterpreter, func(t *testing.T) {
+	t.Run(finding.NoInterpreter, func(t *testing.T) {
 		t.Chdir(t.TempDir())
 		os.WriteFile("p.c", []byte("int main(void) { return 0; }\n"), 0o644)
 		if out, err := exec.Command("cc", "-o", "p", "p.c", "-Wl,--dynamic-linker=/none/ld.so").CombinedOutput(); err != nil {
 			t.Skipf("%v: %s", err, out)
 		}
 		for _, f := range examine(t, []string{"runpath", "audit"}, "p")["p"] {
-			if f.ID == explain.NoInterpreter {
+			if f.ID == finding.NoInterpreter {
 				follow(t, f.Remedy)
-				followed[explain.NoInterpreter] = true
+				followed[finding.NoInterpreter] = true
 			}
 		}
 		if out, err := exec.Command("./p").CombinedOutput(); err != nil {
 			t.Errorf("%v: %s", err, out)
 		}
 	})
-	for _, r := range explain.Rules() {
+	for _, r := range finding.Situations() {
 		if why, ok := wordsOnly[r.ID]; ok == followed[r.ID] {
 			t.Errorf("%s: followed here: %v; a remedy in words (%q): %v", r.ID, followed[r.ID], why, ok)
 		}
@@ -291,7 +291,7 @@ func stopsAnEdit(t *testing.T, d string) {
 		if out, err := cmd.CombinedOutput(); err == nil {
 			t.Fatalf("stopped at none of its %d writes was it unfinished: %s", n-1, out)
 		}
-		if slices.ContainsFunc(examine(t, []string{"runpath", "audit"}, "file.so")["file.so"], func(f finding) bool { return f.ID == explain.StoppedEdit }) {
+		if slices.ContainsFunc(examine(t, []string{"runpath", "audit"}, "file.so")["file.so"], func(f oneFinding) bool { return f.ID == finding.StoppedEdit }) {
 			return
 		}
 	}
@@ -348,7 +348,7 @@ func TestRemediesLoseNoLibrary(t *testing.T) {
 	library(t, "y/liby.so.1", "liby.so.1", "")
 	library(t, "file.so", "", d+"/x:"+d+"/y", "x/libx.so.1", "y/liby.so.1")
 	for _, f := range examine(t, []string{"runpath", "audit"}, "file.so")["file.so"] {
-		if f.ID == explain.Ambiguous {
+		if f.ID == finding.Ambiguous {
 			if f.Command != nil || !strings.Contains(f.Fix, "once liby.so.1 can be found elsewhere") {
 				t.Errorf("%+v", f)
 			}
@@ -368,7 +368,7 @@ func TestRemedyForAStubOfALibrary(t *testing.T) {
 	library(t, "x/libx.so.1", "libx.so.1", d+"/fakes", "fakes/libcuda.so.1")
 	library(t, "file.so", "", d+"/x", "x/libx.so.1")
 	for _, f := range examine(t, []string{"runpath", "audit"}, "--stub", "fakes", "--driver-link", "/drv", "file.so")["file.so"] {
-		if f.ID == explain.StubLoaded {
+		if f.ID == finding.StubLoaded {
 			follow(t, f.Remedy)
 			if got := shownList(t, "x/libx.so.1"); got != "/drv" {
 				t.Errorf("%s leaves %q", f.Fix, got)

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/remedy"
 )
 
@@ -280,7 +280,7 @@ func TestRemediesOfAStore(t *testing.T) {
 				doc, _ := exec.Command(line[0], append(slices.Clone(line[1:]), "--json")...).Output()
 				var all struct {
 					Files []struct {
-						Findings []finding
+						Findings []oneFinding
 						Driver   []struct {
 							Origin, Text string
 							remedy.Remedy
@@ -340,34 +340,34 @@ func TestRemediesOfAStore(t *testing.T) {
 
 // storeCases are more files with findings, of kinds that have no command anywhere, or another file's.
 var storeCases = []remedyCase{
-	{id: explain.DriverByName, list: "%[1]s/x", make: func(t *testing.T, d string) {
+	{id: finding.DriverByName, list: "%[1]s/x", make: func(t *testing.T, d string) {
 		os.WriteFile("s.py", []byte("import ctypes\nctypes.CDLL('libcuda.so.1')\n"), 0o644)
 	}},
-	{id: explain.UnresolvedIndirect, list: "%[1]s/x:%[1]s/y", make: func(t *testing.T, d string) {
+	{id: finding.UnresolvedIndirect, list: "%[1]s/x:%[1]s/y", make: func(t *testing.T, d string) {
 		library(t, "y/libgone.so.1", "libgone.so.1", "")
 		library(t, "y/liby.so.1", "liby.so.1", "", "y/libgone.so.1")
 		library(t, "file.so", "", d+"/x:"+d+"/y", "x/libx.so.1", "y/liby.so.1")
 		os.Remove("y/libgone.so.1")
 	}},
-	{id: explain.RelativeNeeded, list: "%[1]s/x", make: func(t *testing.T, d string) {
+	{id: finding.RelativeNeeded, list: "%[1]s/x", make: func(t *testing.T, d string) {
 		library(t, "build/libns.so", "", "")
 		library(t, "file.so", "", d+"/x", "x/libx.so.1", "build/libns.so")
 	}},
-	{id: explain.MangledEntry, list: "%[1]s/x:$(ORIGIN)/y"},
-	{id: explain.WritableEntry, list: "%[1]s/x:%[1]s/../../../open", make: func(t *testing.T, d string) {
+	{id: finding.MangledEntry, list: "%[1]s/x:$(ORIGIN)/y"},
+	{id: finding.WritableEntry, list: "%[1]s/x:%[1]s/../../../open", make: func(t *testing.T, d string) {
 		os.Mkdir(d+"/../../../open", 0o755)
 		os.Chmod(d+"/../../../open", 0o777)
 	}},
-	{id: explain.KeptReference, make: func(t *testing.T, d string) {
+	{id: finding.KeptReference, make: func(t *testing.T, d string) {
 		gcc := filepath.Dir(d) + "/1c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-gcc-13.2.0/lib"
 		os.MkdirAll(gcc, 0o755)
 		tool(t, "runpath", "set", "-q", d+"/x:"+gcc, "file.so")
 	}},
-	{id: explain.LoadError, list: "%[1]s/bad:%[1]s/x", make: func(t *testing.T, d string) {
+	{id: finding.LoadError, list: "%[1]s/bad:%[1]s/x", make: func(t *testing.T, d string) {
 		os.Mkdir("bad", 0o755)
 		os.WriteFile("bad/libx.so.1", []byte("GROUP ( libx.so.2 )\n"), 0o644)
 	}},
-	{id: explain.StubLoaded, list: "%[1]s/y:%[1]s/x", make: func(t *testing.T, d string) { // by a library of another package
+	{id: finding.StubLoaded, list: "%[1]s/y:%[1]s/x", make: func(t *testing.T, d string) { // by a library of another package
 		library(t, "stubs/libcuda.so.1", "libcuda.so.1", "")
 		library(t, "y/liby.so.1", "liby.so.1", d+"/stubs", "stubs/libcuda.so.1")
 		library(t, "file.so", "", "", "x/libx.so.1", "y/liby.so.1")

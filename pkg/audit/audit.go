@@ -12,6 +12,7 @@ import (
 
 	"cuda-runpath/pkg/check"
 	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/process"
 	"cuda-runpath/pkg/remedy"
@@ -58,9 +59,9 @@ func (a *Auditor) Begin() *Audit { return &Audit{a: a, known: newKnowledge()} }
 
 // Pending is an examined file, before the others of the audit are known.
 type Pending struct {
-	path     string               // until it is examined
-	link     string               // the file that it is a hard link to, which is examined by that name
-	found    []explain.Conclusion // before it is examined
+	path     string            // until it is examined
+	link     string            // the file that it is a hard link to, which is examined by that name
+	found    []finding.Finding // before it is examined
 	report   *check.Report
 	subjects []*explain.Case // its starts of which something is left to report
 }
@@ -79,7 +80,7 @@ func (u *Audit) TakeLink(path, first string) *Pending { return &Pending{path: pa
 
 // Wrapper takes note of what a file starts in its own place, if it is a wrapper, and returns what is wrong with that.
 // It may be called concurrently.
-func (u *Audit) Wrapper(file string) (found []explain.Conclusion) {
+func (u *Audit) Wrapper(file string) (found []finding.Finding) {
 	start := u.modules.Behind(u.a.Loader, file, starts.Wrappers)
 	if len(start.Via) == 0 {
 		return nil
@@ -93,20 +94,20 @@ func (u *Audit) Wrapper(file string) (found []explain.Conclusion) {
 		defer u.known.mu.Unlock()
 		u.known.starts[at] = append(u.known.starts[at], start)
 	} else if errors.Is(err, fs.ErrNotExist) && start.Sure && len(start.Via) == 1 {
-		f := explain.Conclusion{ID: explain.ProgramAbsent, Message: fmt.Sprintf("it starts %s, which does not exist",
+		f := finding.Finding{ID: finding.ProgramAbsent, Message: fmt.Sprintf("it starts %s, which does not exist",
 			start.File),
 			Remedy: remedy.Do("install that program, or wrap the one that is there")}
 		if !u.a.Loader.Files().IsDir(path.Dir(start.File)) { // it may be for another place than it lies in
-			f.Severity = explain.Warning
+			f.Severity = finding.Warning
 		}
-		found = append(found, u.a.Strictly(f))
+		found = append(found, f.Strictly(u.a.Strict))
 	}
 	return found
 }
 
 // python takes note of what is in the process of a script of Python's, and returns what is wrong with that as a whole:
 // its modules have reports of their own.
-func (u *Audit) python(start process.Start) (found []explain.Conclusion) {
+func (u *Audit) python(start process.Start) (found []finding.Finding) {
 	state, err := start.Begin(u.a.Loader)
 	if err != nil || state.Role == loader.Static || len(start.Opens) == 0 {
 		return nil
@@ -114,8 +115,8 @@ func (u *Audit) python(start process.Start) (found []explain.Conclusion) {
 	s := u.a.Case(state)
 	s.Follow()
 	u.known.holds(start.Script, s)
-	return slices.DeleteFunc(slices.Clone(s.Open()), func(f explain.Conclusion) bool {
-		return f.ID != explain.TwoMajors && f.ID != explain.UndefinedSymbol
+	return slices.DeleteFunc(slices.Clone(s.Open()), func(f finding.Finding) bool {
+		return f.ID != finding.TwoMajors && f.ID != finding.UndefinedSymbol
 	})
 }
 
@@ -185,7 +186,7 @@ func (u *Audit) Examine(p *Pending) int {
 			u.known.learn(path, s)
 			// Only what is missing depends on the other files, and who loads the library: then, and only then, the
 			// load is kept until all have been seen.
-			if len(s.Open()) > 0 || slices.ContainsFunc(settled, func(f explain.Conclusion) bool { return ofProcess(s, &f) }) {
+			if len(s.Open()) > 0 || slices.ContainsFunc(settled, func(f finding.Finding) bool { return ofProcess(s, &f) }) {
 				p.subjects = append(p.subjects, s)
 			} else {
 				r.Findings = s.Tried(settled)
@@ -205,11 +206,11 @@ func (u *Audit) Examine(p *Pending) int {
 	}
 	p.report.Findings = append(p.report.Findings, p.found...)
 	if r := p.report; r.Outcome == check.Failed {
-		id, do := explain.Malformed, remedy.Do("the loader may still load it; restore the file if it is meant to work")
+		id, do := finding.Malformed, remedy.Do("the loader may still load it; restore the file if it is meant to work")
 		if errors.As(r.Err, new(loader.Unreadable)) {
-			id, do = explain.UnreadableFile, remedy.Do("run the audit again where the file can be read")
+			id, do = finding.UnreadableFile, remedy.Do("run the audit again where the file can be read")
 		}
-		r.Findings = append(r.Findings, u.a.Strictly(explain.Conclusion{ID: id, Message: r.Reason, Remedy: do}))
+		r.Findings = append(r.Findings, finding.Finding{ID: id, Message: r.Reason, Remedy: do}.Strictly(u.a.Strict))
 	}
 	return len(p.report.Findings)
 }
@@ -219,7 +220,7 @@ func (u *Audit) Examine(p *Pending) int {
 func (u *Audit) Finish(p *Pending) *check.Report {
 	for _, s := range p.subjects {
 		open := u.unresolved(s) // which may give what is settled another remedy
-		settled := slices.DeleteFunc(slices.Clone(s.Settled()), func(f explain.Conclusion) bool {
+		settled := slices.DeleteFunc(slices.Clone(s.Settled()), func(f finding.Finding) bool {
 			return ofProcess(s, &f) && u.known.excused(s, &f)
 		})
 		p.report.Findings = union(p.report.Findings, s.Tried(append(settled, open...)))
@@ -233,15 +234,15 @@ func (u *Audit) Finish(p *Pending) *check.Report {
 
 // ofProcess reports whether a conclusion on a library is what a process that has it may settle: another file is there
 // by then.
-func ofProcess(s *explain.Case, f *explain.Conclusion) bool {
-	return s.Role != loader.Program && f.Object != nil && f.By != nil &&
-		(f.ID == explain.LoadError || f.ID == explain.LibcMismatch || f.ID == explain.StubLoaded)
+func ofProcess(s *explain.Case, f *finding.Finding) bool {
+	return s.Role != loader.Program && f.File != "" && f.By != "" &&
+		(f.ID == finding.LoadError || f.ID == finding.LibcMismatch || f.ID == finding.StubLoaded)
 }
 
 // union adds to findings those that are not among them.
-func union(all, more []explain.Conclusion) []explain.Conclusion {
+func union(all, more []finding.Finding) []finding.Finding {
 	for _, f := range more {
-		if !slices.ContainsFunc(all, func(g explain.Conclusion) bool { return g.ID == f.ID && g.Message == f.Message }) {
+		if !slices.ContainsFunc(all, func(g finding.Finding) bool { return g.Same(&f) }) {
 			all = append(all, f)
 		}
 	}

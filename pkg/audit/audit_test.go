@@ -18,6 +18,7 @@ import (
 
 	"cuda-runpath/pkg/check"
 	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/process"
 	"cuda-runpath/tests/tinyelf"
@@ -69,7 +70,7 @@ func (f *folder) auditor(o loader.Options) *Auditor {
 }
 
 // ambiguity returns the findings of noRunpathAmbiguity for a file.
-func (f *folder) ambiguity(name string) []explain.Conclusion {
+func (f *folder) ambiguity(name string) []finding.Finding {
 	f.Helper()
 	r := f.auditor(loader.Options{}).Ambiguity(f.dir + "/" + name)
 	if r.Outcome != check.Checked {
@@ -79,12 +80,12 @@ func (f *folder) ambiguity(name string) []explain.Conclusion {
 }
 
 // want checks identifiers and severities.
-func (f *folder) want(found []explain.Conclusion, want ...string) {
+func (f *folder) want(found []finding.Finding, want ...string) {
 	f.Helper()
 	got := []string{}
 	for _, x := range found {
 		got = append(got, string(x.Severity)+" "+x.ID)
-		if x.Message == "" || x.Fix == "" || !explain.Known(x.ID) {
+		if x.Message == "" || x.Fix == "" || !finding.Known(x.ID) {
 			f.Errorf("finding %+v lacks a message, a fix or a rule", x)
 		}
 	}
@@ -109,7 +110,7 @@ func TestNoRunpathAmbiguity(t *testing.T) {
 			found := f.ambiguity("p")
 			f.want(found, "error ambiguous-library")
 			c := found[0].Candidates
-			if len(c) != 2 || c[0] != (explain.Candidate{Path: f.dir + "/a/liba.so.1", Position: 1, Wins: true}) || c[1] != (explain.Candidate{Path: f.dir + "/b/liba.so.1", Position: 2, Wins: false}) {
+			if len(c) != 2 || c[0] != (finding.Candidate{Path: f.dir + "/a/liba.so.1", Position: 1, Wins: true}) || c[1] != (finding.Candidate{Path: f.dir + "/b/liba.so.1", Position: 2, Wins: false}) {
 				f.Errorf("candidates: %+v", c)
 			}
 			for _, part := range []string{"liba.so.1", f.dir + "/a/liba.so.1 (entry 1)", f.dir + "/b/liba.so.1 (entry 2)", "at run time " + f.dir + "/a/liba.so.1 wins"} {
@@ -324,7 +325,7 @@ func TestNoRunpathAmbiguity(t *testing.T) {
 			program("~/a:~/lib", "liba.so.1", "libuser.so.1")
 			found := f.ambiguity("p")
 			f.want(found, "warning ambiguous-library")
-			if c := found[0].Candidates; len(c) != 2 || c[0] != (explain.Candidate{Path: f.dir + "/a/liba.so.1", Position: 0, Wins: true}) || c[1] != (explain.Candidate{Path: f.dir + "/b/liba.so.1", Position: 1, Wins: false}) {
+			if c := found[0].Candidates; len(c) != 2 || c[0] != (finding.Candidate{Path: f.dir + "/a/liba.so.1", Position: 0, Wins: true}) || c[1] != (finding.Candidate{Path: f.dir + "/b/liba.so.1", Position: 1, Wins: false}) {
 				f.Errorf("candidates %+v", c)
 			}
 			if out, err := exec.Command(loader64, "--list", f.dir+"/p").Output(); err == nil &&
@@ -489,7 +490,7 @@ func (f *folder) audit(lo loader.Options, paths ...string) *outcome {
 	return o
 }
 
-func (o *outcome) of(path string) []explain.Conclusion {
+func (o *outcome) of(path string) []finding.Finding {
 	for _, r := range o.Reports {
 		if r.Path == path {
 			return r.Findings
@@ -705,7 +706,7 @@ func TestAudit(t *testing.T) {
 			f.put(hash[1:]+"glibc-2.40/lib/ld-linux-x86-64.so.2", ld)
 			f.put(hash[1:]+"gcc-13.3.0/lib/x", lib("x", ""))
 			a := f.auditor(root)
-			look := func(name string, o tinyelf.Object) []explain.Conclusion {
+			look := func(name string, o tinyelf.Object) []finding.Finding {
 				f.put(hash[1:]+name, o)
 				l, err := loader.New(root)
 				if err != nil {
@@ -796,7 +797,7 @@ func TestNamesInABaseline(t *testing.T) {
 func TestFingerprintsOutliveARebuild(t *testing.T) {
 	finding := func(hash string) string {
 		entry := "/nix/store/" + hash + "-gcc-13.3.0/lib"
-		return fingerprint("/nix/store/"+hash+"-p-1/bin/p", &explain.Conclusion{ID: explain.KeptReference, Entry: &entry})
+		return fingerprint("/nix/store/"+hash+"-p-1/bin/p", &finding.Finding{ID: finding.KeptReference, Entry: &entry})
 	}
 	if a, b := finding("0123456789abcdfghijklmnpqrsvwxyz"), finding("zyxwvsrqpnmlkjihgfdcba9876543210"); a != b {
 		t.Errorf("%q and %q", a, b)
@@ -914,14 +915,14 @@ func TestEntriesInWords(t *testing.T) {
 	f.put("stubs/liba.so.1", lib("liba.so.1", "stub"))
 	f.put("other/libb.so.1", lib("libb.so.1", ""))
 	var got []string
-	var order []explain.Severity
+	var order []finding.Severity
 	for _, x := range f.audit(loader.Options{}, p).of(p) {
 		if x.Position > 0 {
 			got = append(got, x.Message)
 		}
 		order = append(order, x.Severity)
 	}
-	if order = slices.Compact(order); !slices.Equal(order, []explain.Severity{explain.Error, explain.Warning, explain.Note}) {
+	if order = slices.Compact(order); !slices.Equal(order, []finding.Severity{finding.Error, finding.Warning, finding.Note}) {
 		t.Errorf("the worst come first: %v", order)
 	}
 	slices.Sort(got)

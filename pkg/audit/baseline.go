@@ -14,7 +14,7 @@ import (
 	"sync"
 
 	"cuda-runpath/pkg/check"
-	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/store"
 )
@@ -24,7 +24,7 @@ var storeHash = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile
 
 // fingerprint is what makes two findings one: everything but the wording, the
 // position and the hashes of store paths. It is a line of a baseline.
-func fingerprint(path string, f *explain.Conclusion) string {
+func fingerprint(path string, f *finding.Finding) string {
 	entry := ""
 	if f.Entry != nil {
 		entry = *f.Entry
@@ -34,7 +34,7 @@ func fingerprint(path string, f *explain.Conclusion) string {
 }
 
 // Digest identifies a finding of a file through rebuilds, in a few characters.
-func Digest(path string, f *explain.Conclusion) string {
+func Digest(path string, f *finding.Finding) string {
 	sum := fnv.New128a()
 	io.WriteString(sum, fingerprint(filepath.Clean(path), f))
 	return hex.EncodeToString(sum.Sum(nil))
@@ -62,7 +62,7 @@ func (b *Baseline) Read(r io.Reader) error {
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		if id, _, ok := strings.Cut(line, "\t"); !ok || !explain.Known(id) {
+		if id, _, ok := strings.Cut(line, "\t"); !ok || !finding.Known(id) {
 			return fmt.Errorf("%d: not a finding: %q", n, line)
 		}
 		b.accepted[line] = false

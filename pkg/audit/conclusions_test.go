@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/tests/tinyelf"
 )
@@ -24,7 +24,7 @@ func TestRemedyKeepsTheWorkingCopy(t *testing.T) {
 	p.Interp, p.Requires = loader64, []tinyelf.Requirement{{Library: "libv.so", Version: "V2"}}
 	f.put("p", p)
 	commands := 0
-	for _, found := range [][]explain.Conclusion{f.audit(loader.Options{}, f.dir+"/p").of(f.dir + "/p"), f.ambiguity("p")} {
+	for _, found := range [][]finding.Finding{f.audit(loader.Options{}, f.dir+"/p").of(f.dir + "/p"), f.ambiguity("p")} {
 		for _, x := range found {
 			if x.Command == nil {
 				continue
@@ -51,7 +51,7 @@ func TestNoOtherLibCIsPutFirst(t *testing.T) {
 	p.Interp, p.Requires = loader64, []tinyelf.Requirement{{Library: "libc.so.6", Version: "GLIBC_2.99"}}
 	f.put("p", p)
 	for _, x := range f.audit(loader.Options{}, f.dir+"/p").of(f.dir + "/p") {
-		if x.ID == explain.MissingVersion && strings.Contains(x.Fix, "newer one first") {
+		if x.ID == finding.MissingVersion && strings.Contains(x.Fix, "newer one first") {
 			t.Error(x.Fix)
 		}
 	}
@@ -65,7 +65,7 @@ func TestStubByItsPath(t *testing.T) {
 	p.Interp = loader64
 	f.put("p", p)
 	for _, x := range f.audit(loader.Options{}, f.dir+"/p").of(f.dir + "/p") {
-		if x.ID == explain.StubLoaded && (!slices.Contains(x.Command, "--replace-needed") || !slices.Contains(x.Command, "/run/opengl-driver/lib")) {
+		if x.ID == finding.StubLoaded && (!slices.Contains(x.Command, "--replace-needed") || !slices.Contains(x.Command, "/run/opengl-driver/lib")) {
 			t.Errorf("%q", x.Command)
 		}
 	}
@@ -142,10 +142,10 @@ func TestSymbolsOfTheDriver(t *testing.T) {
 		{"other.so", "extern int cuFileOpen(void);int b(void){return Py_Main()+__gmon();}", "", []string{"-Wl,-z,lazy"}},
 	} {
 		name := build(c.name, c.source, c.flags...)
-		for who, found := range map[string][]explain.Conclusion{"audit": f.audit(loader.Options{}, f.dir+"/"+name).of(f.dir + "/" + name), "noRunpathAmbiguity": f.ambiguity(name)} {
+		for who, found := range map[string][]finding.Finding{"audit": f.audit(loader.Options{}, f.dir+"/"+name).of(f.dir + "/" + name), "noRunpathAmbiguity": f.ambiguity(name)} {
 			got, command := "", ""
 			for _, x := range found {
-				if x.ID == explain.UndefinedSymbol {
+				if x.ID == finding.UndefinedSymbol {
 					got, command = string(x.Severity), strings.Join(x.Command, " ")
 				}
 			}

@@ -7,13 +7,13 @@ import (
 	"strings"
 
 	"cuda-runpath/pkg/check"
-	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/remedy"
 )
 
 // Group is a finding that several files have, in the same words and with the same kind of remedy.
 type Group struct {
-	Finding explain.Conclusion // the first file's
+	Finding finding.Finding // the first file's
 	Files   []string
 	// remedies are the files'.
 	remedies []remedy.Remedy
@@ -90,7 +90,7 @@ func Counts(groups []*Group, notes bool) string {
 	counts := map[string]int{}
 	var ids []string
 	for _, g := range groups {
-		if g.Finding.Accepted || g.Finding.Severity == explain.Note && !notes {
+		if g.Finding.Accepted || g.Finding.Severity == finding.Note && !notes {
 			continue
 		}
 		if counts[g.Finding.ID] == 0 {

@@ -6,6 +6,7 @@ import (
 
 	"cuda-runpath/pkg/check"
 	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/remedy"
 )
 
@@ -13,9 +14,9 @@ func TestGroups(t *testing.T) {
 	var reports []*check.Report
 	for i := range 5 {
 		p := fmt.Sprintf("p%d", i)
-		reports = append(reports, &check.Report{Path: p, Findings: []explain.Conclusion{
-			{ID: explain.EmptyEntry, Severity: explain.Error, Message: "entry 2 is empty", Remedy: remedy.Run("runpath", "normalize", p).And("; or not")},
-			{ID: explain.Unresolved, Severity: explain.Error, Message: fmt.Sprintf("lib%d.so is not found", i), Remedy: remedy.Do("add it")},
+		reports = append(reports, &check.Report{Path: p, Findings: []finding.Finding{
+			{ID: finding.EmptyEntry, Severity: finding.Error, Message: "entry 2 is empty", Remedy: remedy.Run("runpath", "normalize", p).And("; or not")},
+			{ID: finding.Unresolved, Severity: finding.Error, Message: fmt.Sprintf("lib%d.so is not found", i), Remedy: remedy.Do("add it")},
 		}})
 	}
 	groups := Groups(reports)
@@ -42,7 +43,7 @@ func TestGroups(t *testing.T) {
 // Commands that differ in more than the file are not one command for all.
 func TestGroupOfDifferentCommands(t *testing.T) {
 	report := func(path, entry string) *check.Report {
-		return &check.Report{Path: path, Findings: []explain.Conclusion{{ID: explain.UnusedEntry, Severity: explain.Note, Message: "m", Remedy: remedy.Run("runpath", "edit", "--remove-entry", entry, path)}}}
+		return &check.Report{Path: path, Findings: []finding.Finding{{ID: finding.UnusedEntry, Severity: finding.Note, Message: "m", Remedy: remedy.Run("runpath", "edit", "--remove-entry", entry, path)}}}
 	}
 	for other, want := range map[string]string{
 		"/x": "runpath edit --remove-entry /x /a /b",
@@ -55,7 +56,7 @@ func TestGroupOfDifferentCommands(t *testing.T) {
 	}
 	// What several load may be one file, which is named once.
 	same := func(path string) *check.Report {
-		return &check.Report{Path: path, Findings: []explain.Conclusion{{ID: "unresolved-dependency", Message: "m", Remedy: remedy.Run("runpath", "add", "/l", "/l/lib.so")}}}
+		return &check.Report{Path: path, Findings: []finding.Finding{{ID: "unresolved-dependency", Message: "m", Remedy: remedy.Run("runpath", "add", "/l", "/l/lib.so")}}}
 	}
 	if got := Groups([]*check.Report{same("/a"), same("/b")})[0].Fix().Fix; got != "runpath add /l /l/lib.so" {
 		t.Error(got)
@@ -72,8 +73,8 @@ func TestPathsBelowADirectory(t *testing.T) {
 
 // A file that could not be examined passes only where that, and all else of it, is accepted.
 func TestBaselineAndAFileThatFails(t *testing.T) {
-	failed := func(more ...explain.Conclusion) *check.Report {
-		return &check.Report{Path: "/a", Outcome: check.Failed, Findings: append([]explain.Conclusion{{ID: explain.Malformed, Severity: explain.Error}}, more...)}
+	failed := func(more ...finding.Finding) *check.Report {
+		return &check.Report{Path: "/a", Outcome: check.Failed, Findings: append([]finding.Finding{{ID: finding.Malformed, Severity: finding.Error}}, more...)}
 	}
 	b := &Baseline{Update: true}
 	b.Accept(failed())
@@ -81,7 +82,7 @@ func TestBaselineAndAFileThatFails(t *testing.T) {
 	for _, c := range []struct {
 		report *check.Report
 		want   check.Outcome
-	}{{failed(), check.Checked}, {failed(explain.Conclusion{ID: explain.EmptyEntry, Severity: explain.Error}), check.Failed}, {&check.Report{Path: "/a", Outcome: check.Failed}, check.Failed}} {
+	}{{failed(), check.Checked}, {failed(finding.Finding{ID: finding.EmptyEntry, Severity: finding.Error}), check.Failed}, {&check.Report{Path: "/a", Outcome: check.Failed}, check.Failed}} {
 		if b.Accept(c.report); c.report.Outcome != c.want {
 			t.Errorf("%+v: %s, want %s", c.report.Findings, c.report.Outcome, c.want)
 		}

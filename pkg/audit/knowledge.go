@@ -9,6 +9,7 @@ import (
 
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/files"
+	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/process"
 	"cuda-runpath/pkg/starts"
@@ -125,14 +126,15 @@ func (c *knowledge) objects(who opener, of *explain.Case) {
 
 // excused reports whether a start that exists has what a library by itself does not find: the process of a program that
 // it is in or, where it is in none, a library that loads it and that somebody may open. What a program lacks, it lacks.
-func (c *knowledge) excused(s *explain.Case, f *explain.Conclusion) bool {
-	if s.Role == loader.Program || f.By == nil || f.By.File == nil {
+func (c *knowledge) excused(s *explain.Case, f *finding.Finding) bool {
+	_, by := s.Sides(f)
+	if s.Role == loader.Program || by == nil || by.File == nil {
 		return false
 	}
-	request := s.Request(f.By, f.Library)
+	request := s.Request(by, f.Library)
 	// A library that finds a stub by itself finds it: only a program's process settles that.
-	return c.met[request] || f.Verdict == nil && f.ID != explain.StubLoaded && c.alone[request] &&
-		!c.held[s.Request(f.By, "")]
+	return c.met[request] || !f.Driver && f.ID != finding.StubLoaded && c.alone[request] &&
+		!c.held[s.Request(by, "")]
 }
 
 // finds reports whether an object finds a name in the process of a program that opens the file of a case.
@@ -152,22 +154,22 @@ func (u *Audit) finds(program string, s *explain.Case, by *loader.Object, name s
 
 // before says what may have loaded a library of a name before a file that needs it and does
 // not find it, and how bad it is to rely on that: an error where nothing is known to.
-func (u *Audit) before(name string, object *loader.Object, of *explain.Case) (who string, s explain.Severity) {
+func (u *Audit) before(name string, object *loader.Object, of *explain.Case) (who string, s finding.Severity) {
 	c, file, load := u.known, object.File, of.Load
 	by, ok := c.loaders[askedBy(load, name)]
 	if ok && by.program && u.finds(by.path, of, object, name) {
-		return fmt.Sprintf("; it works where it was loaded before, as %s does", by.path), explain.Note
+		return fmt.Sprintf("; it works where it was loaded before, as %s does", by.path), finding.Note
 	}
 	if others := slices.DeleteFunc(slices.Clone(c.opens[askedBy(load, name)]),
 		func(p string) bool { return p == file.Path }); len(others) > 0 {
 		return fmt.Sprintf("; it works where it was loaded before, as %s may do, which has that name among its strings",
-			others[0]), explain.Note
+			others[0]), finding.Note
 	}
 	// What the file itself loads is not there before it.
 	if ok && !by.program && !slices.ContainsFunc(load.Objects, func(o *loader.Object) bool { return o.File == by.file }) {
-		return fmt.Sprintf("; it works only where it was loaded before, by %s", by.path), explain.Warning
+		return fmt.Sprintf("; it works only where it was loaded before, by %s", by.path), finding.Warning
 	}
-	return "", explain.Error
+	return "", finding.Error
 }
 
 // provider returns the file of a name that is nearest to another file, the one
@@ -187,40 +189,41 @@ func (c *knowledge) provider(name, near string, fits func(file string) bool) str
 }
 
 // unresolved reports what is missing, once all files have been seen.
-func (u *Audit) unresolved(s *explain.Case) (all []explain.Conclusion) {
+func (u *Audit) unresolved(s *explain.Case) (all []finding.Finding) {
 	c := u.known
 	s.Provider = c.provider
 	indirect := map[string]bool{}
 	for _, f := range s.Open() {
-		direct := f.By == s.Load.Main
-		there := !direct && f.By != nil && f.By.File != nil && c.examined[f.By.File.Path] // it has a report of its own
+		of, by := s.Sides(&f)
+		direct := by == s.Load.Main
+		there := !direct && by != nil && by.File != nil && c.examined[by.File.Path] // it has a report of its own
 		switch {
-		case f.ID == explain.OpenFails:
+		case f.ID == finding.OpenFails:
 			// What is missing for it, its own report says; not what is wrong with it in this process.
-			if f.Object.File == nil || !c.examined[f.Object.File.Path] || !explain.Misses(f.Object) {
+			if of == nil || of.File == nil || !c.examined[of.File.Path] || !explain.Misses(of) {
 				all = append(all, f)
 			}
-		case f.ID == explain.UndefinedSymbol, f.ID == explain.TwoMajors:
+		case f.ID == finding.UndefinedSymbol, f.ID == finding.TwoMajors:
 			if s.Role == loader.Program || !c.held[s.Request(s.Main, "")] { // else it is judged where a program loads it
 				all = append(all, f)
 			}
-		case f.Verdict != nil, f.ID == explain.OpenedAbsent:
+		case f.Driver, f.ID == finding.OpenedAbsent:
 			if !there && !c.excused(s, &f) {
 				all = append(all, f)
 			}
 		case c.excused(s, &f):
-		case f.ID == explain.MissingVersion:
+		case f.ID == finding.MissingVersion:
 			if direct || s.Load.Role == loader.Program {
 				all = append(all, f)
 			}
 		case direct, (s.Load.Role == loader.Program || !there) && !indirect[f.Library]:
 			indirect[f.Library] = indirect[f.Library] || !direct
-			if s.Load.Role != loader.Program && f.Severity == explain.Error && f.ID != explain.LibcMismatch {
+			if s.Load.Role != loader.Program && f.Severity == finding.Error && f.ID != finding.LibcMismatch {
 				var who string
-				who, f.Severity = u.before(f.Library, f.By, s)
+				who, f.Severity = u.before(f.Library, by, s)
 				f.Message += who
 			}
-			all = append(all, s.Strictly(f))
+			all = append(all, f.Strictly(s.Strict))
 		}
 	}
 	return all

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 
 	"cuda-runpath/pkg/check"
-	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/remedy/change"
 	"cuda-runpath/pkg/remedy/nixtext"
@@ -20,7 +20,7 @@ func (a *Auditor) Script(p, text string, lang syntax.Language) *check.Report {
 	r := &check.Report{Path: p, Outcome: check.Checked}
 	places := scripts.Find(text, lang, nil)
 	for _, place := range places {
-		f := explain.Conclusion{ID: explain.DriverByName, Severity: explain.Note, Library: place.Library, Line: place.Line}
+		f := finding.Finding{ID: finding.DriverByName, Severity: finding.Note, Library: place.Library, Line: place.Line}
 		switch place.Kind {
 		case scripts.Named, scripts.Program, scripts.Variable:
 			continue
@@ -41,9 +41,9 @@ func (a *Auditor) Script(p, text string, lang syntax.Language) *check.Report {
 			f.Remedy = f.And(", or in the Nix package: %s", nixtext.Substitute(path.Base(p), s))
 		}
 		if a.Nix || store.Contains(p) {
-			f.Severity = explain.Warning
+			f.Severity = finding.Warning
 		}
-		r.Findings = append(r.Findings, a.Strictly(f))
+		r.Findings = append(r.Findings, f.Strictly(a.Strict))
 	}
 	if r.Findings == nil {
 		return nil

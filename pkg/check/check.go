@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/process"
 	"cuda-runpath/pkg/remedy"
@@ -25,18 +26,12 @@ func New(l *loader.Loader, o explain.Options) *Checker {
 	return &Checker{explain.New(l, o)}
 }
 
-// ambiguity are the kinds of conclusions of which noRunpathAmbiguity speaks.
-var ambiguity = []string{explain.EmptyEntry, explain.StubEntry, explain.RelativeNeeded, explain.BuildNeeded,
-	explain.DriverBeforeCompat,
-	explain.NoteNamesStub, explain.NoteBypassesDriver, explain.StaleNote, explain.UnreadNote, explain.Ambiguous,
-	explain.Shadowing, explain.LibcMismatch, explain.UndefinedSymbol}
-
 // Ambiguity examines one file as noRunpathAmbiguity does.
 func (a *Checker) Ambiguity(p string) *Report {
 	return a.Examine(p, process.Start{Environment: a.Loader.Environment()}, func(s *explain.Case, r *Report) {
-		r.Findings = s.Tried(slices.DeleteFunc(s.All(), func(f explain.Conclusion) bool {
+		r.Findings = s.Tried(slices.DeleteFunc(s.All(), func(f finding.Finding) bool {
 			// which loader a library is for, is its program's matter
-			return !slices.Contains(ambiguity, f.ID) || f.ID == explain.LibcMismatch && s.Role != loader.Program
+			return !slices.Contains(finding.OfAmbiguity, f.ID) || f.ID == finding.LibcMismatch && s.Role != loader.Program
 		}))
 	})
 }
@@ -78,11 +73,10 @@ func (a *Checker) Unchecked(paths, seen []string) (empty []*Report) {
 			func(q string) bool { return explain.IsBelow(abs(q), dir) }) {
 			continue
 		}
-		nothing := a.Strictly(explain.Conclusion{ID: explain.NothingChecked,
-			Message: "nothing was checked: there is no ELF file below it",
-			Remedy:  remedy.Do("name the directory that holds the programs and libraries")})
+		nothing := finding.Finding{ID: finding.NothingChecked, Message: "nothing was checked: there is no ELF file below it",
+			Remedy: remedy.Do("name the directory that holds the programs and libraries")}.Strictly(a.Strict)
 		empty = append(empty, &Report{Path: p, Outcome: Empty, Reason: "no ELF file",
-			Findings: []explain.Conclusion{nothing}})
+			Findings: []finding.Finding{nothing}})
 	}
 	return empty
 }

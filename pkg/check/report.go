@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
 )
@@ -28,7 +29,7 @@ type Report struct {
 	Err      error        // what Reason says, where it failed
 	Tag      string       // DT_RUNPATH, DT_RPATH or ""
 	Entries  runpath.List // of the run path; nil where there is none
-	Findings []explain.Conclusion
+	Findings []finding.Finding
 	// Noted are the store paths that its resolution note names, and nothing else of it, where
 	// an audit asks for them.
 	Noted []string
@@ -50,7 +51,7 @@ func NewFailed(path string, err error) *Report {
 // ignored counts as skipped.
 func (r *Report) Ignore(ids []string) {
 	had := len(r.Findings)
-	r.Findings = slices.DeleteFunc(r.Findings, func(f explain.Conclusion) bool { return slices.Contains(ids, f.ID) })
+	r.Findings = slices.DeleteFunc(r.Findings, func(f finding.Finding) bool { return slices.Contains(ids, f.ID) })
 	if had > 0 && len(r.Findings) == 0 && r.Outcome == Failed {
 		r.Outcome = Skipped
 	}
@@ -88,9 +89,9 @@ func (s *Summary) Count(r *Report) {
 		switch {
 		case f.Accepted:
 			s.Accepted++
-		case f.Severity == explain.Error:
+		case f.Severity == finding.Error:
 			s.Errors++
-		case f.Severity == explain.Warning:
+		case f.Severity == finding.Warning:
 			s.Warnings++
 		default:
 			s.Notes++

@@ -16,6 +16,7 @@ import (
 	"cuda-runpath/pkg/audit"
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/host/doctor"
 	"cuda-runpath/pkg/loader"
@@ -163,11 +164,11 @@ type conclusions map[string]bool
 
 // kinds are those of which more than one command speaks.
 var kinds = map[string]string{
-	explain.Unresolved: "missing", explain.UnresolvedIndirect: "missing", explain.LibcMismatch: "missing", explain.MissingVersion: "too old",
-	explain.NoInterpreter: "no interpreter", explain.LoadError: "stops", explain.StubLoaded: "stub", explain.CompatHarms: "harms",
-	explain.NoDriverLink: "nowhere", explain.DriverAbsent: "nowhere",
-	explain.NoteNamesStub: "note-stub", explain.NoteBypassesDriver: "note-bypass", explain.StaleNote: "note-stale", explain.UnreadNote: "note-unread",
-	explain.RelativeNeeded: "missing", // as none of these names leads to a file
+	finding.Unresolved: "missing", finding.UnresolvedIndirect: "missing", finding.LibcMismatch: "missing", finding.MissingVersion: "too old",
+	finding.NoInterpreter: "no interpreter", finding.LoadError: "stops", finding.StubLoaded: "stub", finding.CompatHarms: "harms",
+	finding.NoDriverLink: "nowhere", finding.DriverAbsent: "nowhere",
+	finding.NoteNamesStub: "note-stub", finding.NoteBypassesDriver: "note-bypass", finding.StaleNote: "note-stale", finding.UnreadNote: "note-unread",
+	finding.RelativeNeeded: "missing", // as none of these names leads to a file
 }
 
 func (c conclusions) add(kind, library string) {
@@ -259,20 +260,20 @@ func agree(t *testing.T, root string) (said conclusions, failed []string) {
 	// noRunpathAmbiguity asks which directory of the run path wins; who else speaks of that says the same.
 	ambiguity := auditor.Ambiguity("/app/p")
 	for _, f := range ambiguity.Findings {
-		if !slices.ContainsFunc(report.Findings, func(g explain.Conclusion) bool { return g.ID == f.ID && g.Message == f.Message }) {
+		if !slices.ContainsFunc(report.Findings, func(g finding.Finding) bool { return g.ID == f.ID && g.Message == f.Message }) {
 			wrong("noRunpathAmbiguity alone says %s", f.Message)
 		}
 		for _, c := range f.Candidates {
 			o := its.Find(f.Library)
-			if c.Wins && f.Severity == explain.Error && o.Found() && o.NeededBy == load.Main && o.Path != c.Path {
+			if c.Wins && f.Severity == finding.Error && o.Found() && o.NeededBy == load.Main && o.Path != c.Path {
 				wrong("noRunpathAmbiguity: %s wins; explain: %s", c.Path, o.Path)
 			}
 		}
 	}
 	for _, o := range load.Objects {
 		if v := its.Verdict(o); v != nil && o.Found() && o.List == load.Main && its.StubDirs.Contains(path.Dir(o.Path)) &&
-			!slices.ContainsFunc(ambiguity.Findings, func(f explain.Conclusion) bool {
-				return f.ID == explain.StubEntry && *f.Entry == strings.TrimPrefix(o.Entry, "?") || f.ID == explain.NoteNamesStub && f.Library == o.Name && o.Rule == loader.ByNote
+			!slices.ContainsFunc(ambiguity.Findings, func(f finding.Finding) bool {
+				return f.ID == finding.StubEntry && *f.Entry == strings.TrimPrefix(o.Entry, "?") || f.ID == finding.NoteNamesStub && f.Library == o.Name && o.Rule == loader.ByNote
 			}) {
 			wrong("%s is loaded from a stub directory of the run path or the note, and noRunpathAmbiguity has nothing", o.Name)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/files"
+	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
@@ -25,15 +26,14 @@ func (c *Case) entry(text string, position int) entry {
 	return e
 }
 
-func (e *entry) in(f Conclusion) Conclusion {
+func (e *entry) in(f finding.Finding) finding.Finding {
 	f.Entry, f.Position = &e.text, e.position
 	return f
 }
 
 // of reports a finding of an entry: what it is.
 func (c *Case) of(e *entry, id string, fix remedy.Remedy, is string, args ...any) {
-	c.report(e.in(Conclusion{ID: id, Message: fmt.Sprintf("entry %d, %s, ", e.position, e.text) + fmt.Sprintf(is, args...),
-		Remedy: fix}))
+	c.report(e.in(on(id, nil, nil, fix, "entry %d, %s, %s", e.position, e.text, fmt.Sprintf(is, args...))))
 }
 
 // collectNames fills own and maybe. With DT_RUNPATH the loader looks up what the
@@ -76,16 +76,16 @@ func (c *Case) safety() {
 		e := &c.entries[i]
 		switch {
 		case e.text == "":
-			c.report(e.in(Conclusion{ID: EmptyEntry,
-				Message: fmt.Sprintf("entry %d of the run path %q is empty: the loader searches the working directory there",
-					e.position, brief(c.file.List)),
-				Remedy: c.normalize().And("; if the working directory is really meant, write \".\"")}))
+			c.report(e.in(on(finding.EmptyEntry, nil, nil,
+				c.normalize().And("; if the working directory is really meant, write \".\""),
+				"entry %d of the run path %q is empty: the loader searches the working directory there", e.position,
+				brief(c.file.List))))
 		case e.stub:
 			more := ""
 			if names := c.heldNames(e); len(names) > 0 {
 				more = ", where the loader looks for " + remedy.List(names)
 			}
-			c.of(e, StubEntry, c.EditForDriver(c.Load.Main, c.StubReplace()...), "is a stub directory%s", more)
+			c.of(e, finding.StubEntry, c.EditForDriver(c.Load.Main, c.StubReplace()...), "is a stub directory%s", more)
 		}
 	}
 	c.neededPaths()
@@ -101,12 +101,12 @@ func (c *Case) safety() {
 			link = e
 		}
 		if e.compat && link != nil {
-			f := Conclusion{ID: DriverBeforeCompat, Library: driver.LibCUDA, Remedy: c.normalize()}
+			f := finding.Finding{ID: finding.DriverBeforeCompat, Library: driver.LibCUDA, Remedy: c.normalize()}
 			f.Message = fmt.Sprintf(
 				"the driver link %s is entry %d, before the compat directory %s, entry %d: the host's %s wins over ",
 				link.text, link.position, e.text, e.position, driver.LibCUDA)
 			if why := c.outOfPlace(path.Join(e.dir, driver.LibCUDA)); why != "" {
-				f.Severity = Warning
+				f.Severity = finding.Warning
 				f.Message += "the package's, which on this host is right: " + why
 				f.Remedy = remedy.Do("none is needed here; for hosts with an older driver, the other order: %s", remedy.Text(f.Fix))
 			} else {
@@ -124,7 +124,7 @@ func (c *Case) neededPaths() {
 		if !strings.Contains(name, "/") {
 			continue
 		}
-		f := Conclusion{Library: name, Remedy: c.Search(name, c.Load.Main)}
+		f := finding.Finding{Library: name, Remedy: c.Search(name, c.Load.Main)}
 		const what = "%s, which the file needs, is named by a path, for which no run path is searched: "
 		switch at := name; {
 		case strings.HasPrefix(at, "/"):
@@ -132,11 +132,11 @@ func (c *Case) neededPaths() {
 			if why == "" {
 				continue
 			}
-			f.ID, f.Message = BuildNeeded, fmt.Sprintf(what+"it is in %s", name, why)
+			f.ID, f.Message = finding.BuildNeeded, fmt.Sprintf(what+"it is in %s", name, why)
 		case runpath.TokenAt(at) != "" && c.Load.Interp.Kind == loader.GLibc:
 			continue
 		default:
-			f.ID, f.Message = RelativeNeeded, fmt.Sprintf(what+"the loader opens it relative to the working directory", name)
+			f.ID, f.Message = finding.RelativeNeeded, fmt.Sprintf(what+"the loader opens it relative to the working directory", name)
 		}
 		c.report(f)
 	}
@@ -220,7 +220,7 @@ func (c *Case) ambiguity() {
 	for _, key := range slices.Sorted(maps.Keys(others)) {
 		g := others[key]
 		f := c.ambiguous(g.names[0], g.first)
-		f.Severity = Warning
+		f.Severity = finding.Warning
 		dirs := []string{}
 		for _, x := range g.first {
 			dirs = append(dirs, fmt.Sprintf("%s (entry %d)", x.entry.text, x.entry.position))
@@ -239,18 +239,18 @@ func (c *Case) ambiguity() {
 }
 
 // several begins the finding of a name for which there are different files: the first wins.
-func (c *Case) several(name string, all []candidate) Conclusion {
-	f := all[0].entry.in(Conclusion{ID: Ambiguous, Severity: Error, Library: name})
+func (c *Case) several(name string, all []candidate) finding.Finding {
+	f := all[0].entry.in(finding.Finding{ID: finding.Ambiguous, Severity: finding.Error, Library: name})
 	if c.maybe[name] && !c.own[name] {
-		f.Severity = Warning
+		f.Severity = finding.Warning
 	}
 	for i, x := range all {
-		f.Candidates = append(f.Candidates, Candidate{x.path, x.entry.position, i == 0})
+		f.Candidates = append(f.Candidates, finding.Candidate{Path: x.path, Position: x.entry.position, Wins: i == 0})
 	}
 	return f
 }
 
-func (c *Case) ambiguous(name string, all []candidate) Conclusion {
+func (c *Case) ambiguous(name string, all []candidate) finding.Finding {
 	f := c.several(name, all)
 	var places []string
 	for _, x := range all {
@@ -302,7 +302,7 @@ func (c *Case) ambiguous(name string, all []candidate) Conclusion {
 	f.Remedy = f.And(accepts, name)
 	for i, x := range all {
 		if i != stays {
-			f.others = append(f.others, c.removing(drop(x)).And(": then %s is found"+accepts, x.path, name))
+			f.Others = append(f.Others, c.removing(drop(x)).And(": then %s is found"+accepts, x.path, name))
 		}
 	}
 	return f
@@ -355,12 +355,12 @@ func (c *Case) shadowing() {
 		}
 		for _, name := range slices.Sorted(maps.Keys(c.own)) {
 			if driver.Provides(name) && c.Load.Holds(e.dir, name) && !c.ignored(name) {
-				c.report(e.in(Conclusion{ID: Shadowing, Library: name,
-					Message: fmt.Sprintf(
-						"%s comes with the host's driver, in %s (entry %d), but %s (entry %d) holds one too, comes before it and wins "+
-							"at run time",
-						name, c.entries[i].text, c.entries[i].position, e.text, e.position),
-					Remedy: c.without(e.text).And("; where it is a compat directory, name it with --compat")}))
+				f := on(finding.Shadowing, nil, nil,
+					c.without(e.text).And("; where it is a compat directory, name it with --compat"),
+					"%s comes with the host's driver, in %s (entry %d), but %s (entry %d) holds one too, comes before it and wins "+
+						"at run time", name, c.entries[i].text, c.entries[i].position, e.text, e.position)
+				f.Library = name
+				c.report(e.in(f))
 			}
 		}
 	}

@@ -1,12 +1,15 @@
 package explain
 
 import (
+	"fmt"
 	"os"
+	"path"
 	"slices"
 	"sync"
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/files"
+	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/process"
@@ -14,39 +17,6 @@ import (
 	"cuda-runpath/pkg/remedy/change"
 	"cuda-runpath/pkg/runpath"
 )
-
-// Conclusion is one thing that can be said of a start, and what to do about it.
-type Conclusion struct {
-	ID       string   `json:"id"`
-	Severity Severity `json:"severity"`
-	Message  string   `json:"message"` // the cause, in a sentence
-	remedy.Remedy
-	Entry    *string `json:"entry,omitempty"`    // as written in the run path
-	Position int     `json:"position,omitempty"` // of the entry, from 1
-	Library  string  `json:"library,omitempty"`
-	Line     int     `json:"line,omitempty"`  // of a script, from 1
-	Bytes    uint64  `json:"bytes,omitempty"` // that it is about
-	// Libraries are all names where it is about several.
-	Libraries  []string    `json:"libraries,omitempty"`
-	Candidates []Candidate `json:"candidates,omitempty"`
-	Accepted   bool        `json:"accepted,omitempty"` // a baseline has it
-
-	Object *loader.Object `json:"-"` // the library that it is about, or nil
-	By     *loader.Object `json:"-"` // who asks for it, or nil
-	// Verdict is what is said of Object where that is one of the driver's libraries; else nil.
-	Verdict *Verdict `json:"-"`
-	Answer  int      `json:"-"` // the error that CUDA answers; 0 for none, or not known
-	GPUs    []string `json:"-"` // that cannot run the code
-	// others are what helps where Remedy, tried, does not.
-	others []remedy.Remedy
-}
-
-// Candidate is one of several files of the same name.
-type Candidate struct {
-	Path     string `json:"path"`
-	Position int    `json:"position"` // of its directory in the run path, from 1
-	Wins     bool   `json:"wins"`     // the loader takes it
-}
 
 // Options say what counts as whose directory, and what is asked of files.
 type Options struct {
@@ -109,14 +79,14 @@ type Case struct {
 	// own are the names that the loader looks up through the file's run path.
 	own   map[string]bool
 	maybe map[string]bool // further such names, guessed from parts of longer strings
-	found []Conclusion
+	found []finding.Finding
 	rest  []entry // the run path once the remedies of found have been followed
 	// replaced are, by the keys of entries, what these remedies put in their place.
 	replaced map[string]replacement
-	tried    []Conclusion // whose remedies have been
-	ofLoad   []Conclusion // see OfTheLoad
-	unfit    string       // the driver's library that a remedy, followed, would leave to be passed over
-	trials   int          // what the remedies' trials have cost: see mostLookUps
+	tried    []finding.Finding // whose remedies have been
+	ofLoad   []finding.Finding // see OfTheLoad
+	unfit    string            // the driver's library that a remedy, followed, would leave to be passed over
+	trials   int               // what the remedies' trials have cost: see mostLookUps
 }
 
 // entry is one entry of a file's run path, looked at.
@@ -160,34 +130,39 @@ func (c *Case) argument(name string) string {
 }
 
 // Conclusions returns all that can be said of the start: first what its own files show, then what others may change.
-func (c *Case) Conclusions() []Conclusion {
+func (c *Case) Conclusions() []finding.Finding {
 	return c.Tried(c.All())
 }
 
 // All is Conclusions with remedies that were not tried.
-func (c *Case) All() []Conclusion {
+func (c *Case) All() []finding.Finding {
 	open := c.Open() // which may give what is settled another remedy
 	return slices.Concat(c.Settled(), open)
 }
 
-// OfTheLoad returns those of the conclusions that are about what is loaded, notes left out, once. Those on libraries
-// that are opened by name alone, as [Verdict.Optional] says, are left out too.
-func (c *Case) OfTheLoad() []Conclusion {
+// OfTheLoad returns those of the findings that are about what is loaded, notes left out, once. Those on libraries of the
+// driver that are opened by name alone are left out too.
+func (c *Case) OfTheLoad() []finding.Finding {
 	if c.ofLoad == nil {
-		c.ofLoad = c.Tried(slices.DeleteFunc(append([]Conclusion{}, c.All()...), func(f Conclusion) bool {
-			if f.Verdict != nil {
-				return f.Verdict.Optional()
+		c.ofLoad = c.Tried(slices.DeleteFunc(append([]finding.Finding{}, c.All()...), func(f finding.Finding) bool {
+			if f.Driver {
+				return f.Optional
 			}
-			return f.Severity == Note || !slices.Contains(ofTheLoad, f.ID)
+			return f.Severity == finding.Note || !f.OfTheLoad()
 		}))
+		parts := c.Parts()
+		for i := range c.ofLoad {
+			of, by := c.Sides(&c.ofLoad[i])
+			c.ofLoad[i].Part = parts[of] || parts[by]
+		}
 	}
 	return c.ofLoad
 }
 
 // Settled returns what nothing else that is known can change. It follows what the file may open.
-func (c *Case) Settled() []Conclusion {
+func (c *Case) Settled() []finding.Finding {
 	if c.found == nil {
-		c.found = []Conclusion{}
+		c.found = []finding.Finding{}
 		c.runPath()
 		c.libraries()
 		c.Follow()
@@ -199,13 +174,13 @@ func (c *Case) Settled() []Conclusion {
 }
 
 // Open returns what is missing: another file that belongs to this one may bring it, or be loaded before.
-func (c *Case) Open() (open []Conclusion) {
+func (c *Case) Open() (open []finding.Finding) {
 	settled := c.Settled()
 	c.found = nil
 	c.missing()
 	for _, f := range c.found {
-		i := slices.IndexFunc(settled, func(g Conclusion) bool {
-			return g.Library == f.Library && (g.ID == RelativeNeeded || g.ID == BuildNeeded)
+		i := slices.IndexFunc(settled, func(g finding.Finding) bool {
+			return g.Library == f.Library && (g.ID == finding.RelativeNeeded || g.ID == finding.BuildNeeded)
 		})
 		if i < 0 {
 			open = append(open, f)
@@ -217,31 +192,16 @@ func (c *Case) Open() (open []Conclusion) {
 	return open
 }
 
-// Strictly returns a conclusion with its severity: the usual one where it has none, and an error for a warning where
-// that is asked.
-func (y *System) Strictly(f Conclusion) Conclusion {
-	if f.Severity == "" {
-		f.Severity = rule(f.ID).Severity
-	}
-	if y.Strict && f.Severity == Warning {
-		f.Severity = Error
-	}
-	return f
-}
-
 // report takes up a conclusion.
-func (c *Case) report(f Conclusion) {
-	if f.Object != nil && f.Library == "" {
-		f.Library = f.Object.Name
-	}
+func (c *Case) report(f finding.Finding) {
 	file := c.File(c.Load.Main)
-	if f.ID == StubEntry || f.ID == DriverBeforeCompat || f.ID == Ambiguous && driver.Provides(f.Library) {
+	if f.ID == finding.StubEntry || f.ID == finding.DriverBeforeCompat || f.ID == finding.Ambiguous && driver.Provides(f.Library) {
 		file = c.fileForDriver(c.Load.Main)
 	}
 	if file.Object != "" && f.FixInPackage() != remedy.Text(f.Fix) {
 		f.Remedy = change.InPackage(file, f.FixInPackage())
 	}
-	c.found = append(c.found, c.Strictly(f))
+	c.found = append(c.found, f.Strictly(c.Strict))
 }
 
 // Follow lets the load go on with what the file may open, once.
@@ -257,7 +217,35 @@ func (c *Case) Follow() {
 // named and this machine's is of another kind.
 func (c *Case) Otherwise() []process.Instead { return slices.Concat(c.otherwise, c.Better()) }
 
-// Of reports whether a conclusion is about a library, or what it needs.
-func (c *Conclusion) Of(o *loader.Object) bool {
-	return c.Object == o || c.Object == nil && c.Library == o.Name || c.By == o
+// on begins a finding on an object, and who asks for it; either may be nil.
+func on(id string, o, by *loader.Object, fix remedy.Remedy, format string, args ...any) finding.Finding {
+	f := finding.Finding{ID: id, Message: fmt.Sprintf(format, args...), Remedy: fix}
+	if o != nil {
+		if f.Library = o.Name; o.Found() {
+			f.File = o.Path
+		}
+	}
+	if by != nil {
+		f.By = by.Path
+	}
+	return f
+}
+
+// say reports a finding on the file as a whole.
+func (c *Case) say(id string, fix remedy.Remedy, format string, args ...any) {
+	c.report(on(id, nil, nil, fix, format, args...))
+}
+
+// Sides returns the library that a finding is about, and who asks for it; nil for none.
+func (c *Case) Sides(f *finding.Finding) (of, by *loader.Object) {
+	for _, o := range c.WithFailed() {
+		if by == nil && f.By != "" && o.Path == f.By {
+			by = o
+		}
+		if of == nil && (o.Found() && o.Path == f.File || f.File == "" && !o.Found() &&
+			path.Base(o.Name) == path.Base(f.Library)) {
+			of = o
+		}
+	}
+	return of, by
 }

@@ -4,25 +4,26 @@ import (
 	"fmt"
 	"slices"
 
+	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/loader"
 )
 
 // File is what an element of "files" in the JSON document of explain has beside what all
 // commands say of a file.
 type File struct {
-	Reason      string       `json:"-"` // why there is nothing to explain
-	Interpreter string       `json:"interpreter,omitempty"`
-	Loader      string       `json:"loader,omitempty"` // "glibc 2.36", "musl"
-	Secure      bool         `json:"secure"`           // a set-user-ID program's rules apply
-	SecureBy    string       `json:"secure_by,omitempty"`
-	Tag         string       `json:"-"`
-	RunPath     string       `json:"-"`
-	Error       string       `json:"error,omitempty"` // why the loader would stop
-	Missing     int          `json:"missing"`
-	Lacks       []Lack       `json:"lacks,omitempty"` // symbol versions that others need of the file itself
-	Libraries   []Library    `json:"libraries"`
-	Driver      []Verdict    `json:"driver"`
-	Findings    []Conclusion `json:"findings,omitzero"` // all that is concluded of the start
+	Reason      string            `json:"-"` // why there is nothing to explain
+	Interpreter string            `json:"interpreter,omitempty"`
+	Loader      string            `json:"loader,omitempty"` // "glibc 2.36", "musl"
+	Secure      bool              `json:"secure"`           // a set-user-ID program's rules apply
+	SecureBy    string            `json:"secure_by,omitempty"`
+	Tag         string            `json:"-"`
+	RunPath     string            `json:"-"`
+	Error       string            `json:"error,omitempty"` // why the loader would stop
+	Missing     int               `json:"missing"`
+	Lacks       []Lack            `json:"lacks,omitempty"` // symbol versions that others need of the file itself
+	Libraries   []Library         `json:"libraries"`
+	Driver      []Verdict         `json:"driver"`
+	Findings    []finding.Finding `json:"findings,omitzero"` // all that is concluded of the start
 	// GPUCode says of which libraries a GPU takes no code, where one was asked for.
 	GPUCode []GPUCode `json:"gpu_code,omitzero"`
 	// Only what was asked for; see [Symbols].

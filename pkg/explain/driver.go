@@ -10,6 +10,7 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/driver/stubcode"
 	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/forwardcompat"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/remedy"
@@ -72,11 +73,14 @@ type Verdict struct {
 	Help   forwardcompat.Help `json:"-"` // of a compat package
 	Answer int                `json:"-"`
 	Object *loader.Object     `json:"-"`
-	// Opener is the name of the file that may open the library, which Text says; "" where it is loaded, or asked for.
-	Opener string `json:"-"`
+	// Openers are the names of the files that may open the library, which Text says; none where it is loaded, or asked for.
+	Openers []string `json:"-"`
+	// Of are the starts that it is about, of several; Part is as in a finding.
+	Of   []string `json:"of,omitempty"`
+	Part bool     `json:"part,omitempty"`
 }
 
-// opens says in a verdict's text that one of some files may open the library.
+// opens says in a text that one of some files may open a library.
 func opens(by []string) string {
 	switch len(by) {
 	case 0:
@@ -87,13 +91,25 @@ func opens(by []string) string {
 	return fmt.Sprintf(" (%s and %d more may open it with dlopen)", by[0], len(by)-1)
 }
 
-// Opened returns the text of a verdict, which says who may open the library, with others in its place: with none the
-// texts about one file are the same.
-func Opened(text, opener string, by ...string) string {
-	if opener == "" {
+// Opened returns a text that says who may open a library with others in their place.
+func Opened(text string, openers, by []string) string {
+	if len(openers) == 0 {
 		return text
 	}
-	return strings.Replace(text, opens([]string{opener}), opens(by), 1)
+	return strings.Replace(text, opens(openers), opens(by), 1)
+}
+
+// Same reports whether two verdicts are one: the same, or that on the same file which another opens.
+func (v *Verdict) Same(w *Verdict) bool {
+	return v.Text == w.Text || len(v.Openers)*len(w.Openers) > 0 && w.Object.Found() &&
+		Opened(v.Text, v.Openers, nil) == Opened(w.Text, w.Openers, nil)
+}
+
+// Take adds to a verdict those that another, which is the same, is about.
+func (v *Verdict) Take(w *Verdict) {
+	all := remedy.Union(v.Openers, w.Openers)
+	v.Text, v.Openers = Opened(v.Text, v.Openers, all), all
+	v.Of, v.Part = remedy.Union(v.Of, w.Of), v.Part && w.Part
 }
 
 // Optional reports whether a library is opened by its name alone and is not here, and is none that CUDA, or NVML, is
@@ -145,8 +161,8 @@ func (c *Case) Verdicts() (all []*Verdict) {
 		}
 		if v != nil && !seen[[2]string{o.Name, o.Path}] {
 			seen[[2]string{o.Name, o.Path}] = true
-			if i := slices.IndexFunc(c.tried, func(f Conclusion) bool {
-				return f.Verdict != nil && f.Object == o || f.ID == DriverBeforeCompat && v.Kind == f.ID
+			if i := slices.IndexFunc(c.tried, func(f finding.Finding) bool {
+				return f.Driver && f.About(o.Name, o.Path) || f.ID == finding.DriverBeforeCompat && v.Kind == f.ID
 			}); i >= 0 {
 				v.Remedy = c.tried[i].Remedy
 			}
@@ -171,8 +187,8 @@ func (c *Case) Verdict(o *loader.Object) *Verdict {
 	case o.Cause == loader.DlopenAsked:
 		may = fmt.Sprintf(" (if %s opened it with dlopen)", path.Base(s.Main.Path))
 	case !o.Cause.Certain() && o.NeededBy != nil:
-		v.Opener = path.Base(o.NeededBy.Path)
-		may = opens([]string{v.Opener})
+		v.Openers = []string{path.Base(o.NeededBy.Path)}
+		may = opens(v.Openers)
 	}
 	if !o.Found() {
 		v.Origin = FromNowhere
@@ -190,16 +206,16 @@ func (c *Case) Verdict(o *loader.Object) *Verdict {
 	where := fmt.Sprintf("%s%s: ", o.Name, may)
 	switch {
 	case o.Err != "":
-		v.Origin, v.Kind = FromOther, LoadError
+		v.Origin, v.Kind = FromOther, finding.LoadError
 		v.Text = fmt.Sprintf("%sthe loader stops at %s: %s.", where, o.Path, o.Err)
 	case l.StubDirs.Contains(real), l.StubDirs.Contains(dir) && !c.isHosts(o, link):
-		v.Origin, v.Kind, v.Answer = FromStub, StubLoaded, 34
+		v.Origin, v.Kind, v.Answer = FromStub, finding.StubLoaded, 34
 		v.Text = fmt.Sprintf("%sa stub, %s: every call to it fails with CUDA_ERROR_STUB_LIBRARY (34).", where, o.Path)
 		v.Remedy = c.offTheSearch(o, func(list *loader.Object) remedy.Remedy {
 			return c.EditForDriver(list, l.StubReplace()...)
 		})
 	case c.answersAsStub(o):
-		v.Origin, v.Kind, v.Answer = FromStub, StubLoaded, 34
+		v.Origin, v.Kind, v.Answer = FromStub, finding.StubLoaded, 34
 		v.Text = fmt.Sprintf(
 			"%sa stub, %s, by its code, whatever its directory is called: every call to it fails with CUDA_ERROR_STUB_LIBRARY "+
 				"(34).", where, o.Path)
@@ -239,7 +255,7 @@ func (c *Case) Verdict(o *loader.Object) *Verdict {
 	}
 	if v.Kind == "" && v.Origin != FromCompat && l.Unfit != nil && o.Name == driver.LibCUDA && o.File != nil {
 		if why := l.Unfit(o.File.Path); why != "" {
-			v.Good, v.Kind, v.Answer, v.Text = false, UnfitDriver, 803, fmt.Sprintf("%s%s (%s) is %s.", where, o.Path,
+			v.Good, v.Kind, v.Answer, v.Text = false, finding.UnfitDriver, 803, fmt.Sprintf("%s%s (%s) is %s.", where, o.Path,
 				o.How(nil), why)
 		}
 	}
@@ -302,7 +318,7 @@ func (c *Case) compatBehind(v *Verdict, o *loader.Object) {
 		if c.outOfPlace(path.Join(dir, o.Name)) != "" {
 			return
 		}
-		v.Good, v.Kind = false, DriverBeforeCompat
+		v.Good, v.Kind = false, finding.DriverBeforeCompat
 		v.Text = strings.TrimSuffix(v.Text, ": right.") +
 			fmt.Sprintf(". The compat directory %s comes after it, so its newer driver is never loaded.", dir)
 		v.Remedy = c.EditForDriver(o.List, l.Tool("runpath", "normalize")...)
@@ -333,7 +349,7 @@ func (c *Case) compat(v *Verdict, o *loader.Object, where, dir string) {
 			return x.Name == driver.LibCUDA && x.Found() &&
 				x.Err == ""
 		}); i >= 0 && !c.IsCompat(c.Load, path.Dir(c.Objects[i].Path), path.Dir(c.Objects[i].Path)) {
-			v.Good, v.Kind = false, CompatHarms
+			v.Good, v.Kind = false, finding.CompatHarms
 			v.Text = fmt.Sprintf(
 				"%sthe compat directory %s, and libcuda.so.1 is %s, of another driver: one does not take what the other makes "+
 					"(218).", where, dir, c.Objects[i].Path)
@@ -356,7 +372,7 @@ func (c *Case) compat(v *Verdict, o *loader.Object, where, dir string) {
 		forwardcompat.NotNeeded: "is not needed here", forwardcompat.Harms: "harms here"}[it.Help]
 	v.Text = fmt.Sprintf("%sthe compat directory %s, which %s: %s (%s).", where, dir, does, it.Reason, it.Source)
 	if it.Help == forwardcompat.Cannot || it.Help == forwardcompat.Harms {
-		v.Good, v.Kind, v.Answer = false, CompatHarms, it.Answer
+		v.Good, v.Kind, v.Answer = false, finding.CompatHarms, it.Answer
 		v.Remedy = c.offTheSearch(o, func(list *loader.Object) remedy.Remedy {
 			link := c.Link(list.File.ELF.Machine)
 			if !slices.ContainsFunc(runpath.Parse(list.File.List),
@@ -455,7 +471,7 @@ func (c *Case) asker(o *loader.Object) (by *loader.Object, linked bool) {
 func (c *Case) nowhere(v *Verdict, link, may string) {
 	o := v.Object
 	by, linked := c.asker(o)
-	v.Kind, v.Answer = NoDriverLink, 35
+	v.Kind, v.Answer = finding.NoDriverLink, 35
 	add := func() remedy.Remedy {
 		if c.Start.Script != "" && by == c.Load.Main { // the interpreter of all scripts
 			return remedy.Do("the library that opens it is to have the driver link, not the interpreter; " +
@@ -477,7 +493,7 @@ func (c *Case) nowhere(v *Verdict, link, may string) {
 	case o.Cause == loader.DlopenAsked && !c.NeedsDriver(o):
 		v.Kind, v.Answer, v.Text = "", 0, "Nothing that is loaded asks for it."
 	case linked:
-		v.Kind, v.Text = DriverAbsent, fmt.Sprintf(
+		v.Kind, v.Text = finding.DriverAbsent, fmt.Sprintf(
 			"The driver link %s is in the run path, but this machine has no such library there.", link)
 		v.Remedy = remedy.Do(
 			"none is needed on a build machine: --assume-driver DIR shows what a host with a driver would load; on a host "+

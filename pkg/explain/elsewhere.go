@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
@@ -114,15 +115,14 @@ func (c *Case) loadedElsewhere() {
 				continue
 			}
 			position := slices.Index(runpath.Parse(o.File.List), entry) + 1
-			c.report(Conclusion{ID: Ambiguous, Severity: Warning, Library: u.Name,
-				Message: fmt.Sprintf(
-					"%s needs %s, and its own run path leads to %s (entry %d), but the program has already loaded %s, which it gets "+
-						"instead",
-					o.Path, u.Name, where, position, u.To.Path),
-				Candidates: []Candidate{{u.To.Path, 0, true}, {where, position, false}},
-				Remedy: remedy.Do(
-					"make both find the same file: make the run paths of the program and of %s agree; --ignore %s accepts it",
-					o.Path, u.Name)})
+			said := on(finding.Ambiguous, nil, nil, remedy.Do(
+				"make both find the same file: make the run paths of the program and of %s agree; --ignore %s accepts it",
+				o.Path, u.Name),
+				"%s needs %s, and its own run path leads to %s (entry %d), but the program has already loaded %s, which it gets "+
+					"instead", o.Path, u.Name, where, position, u.To.Path)
+			said.Severity, said.Library = finding.Warning, u.Name
+			said.Candidates = []finding.Candidate{{Path: u.To.Path, Wins: true}, {Path: where, Position: position}}
+			c.report(said)
 		}
 	}
 }
@@ -155,18 +155,18 @@ func (c *Case) libc() {
 			if beside := c.Load.Default(o.Name); mine == "" && theirs == "" && (beside == nil || c.isSame(beside, o.File)) {
 				continue
 			}
-			c.report(Conclusion{ID: LibcMismatch, Library: o.Name,
-				Message: fmt.Sprintf("the program's loader is %s, but its %s is %s (%s)", in.Path, o.Name, o.Path, o.How(nil)),
-				Remedy:  remedy.Do("make both come from the same glibc: set the interpreter, or the run path entry, accordingly")})
+			c.report(on(finding.LibcMismatch, o, nil,
+				remedy.Do("make both come from the same glibc: set the interpreter, or the run path entry, accordingly"),
+				"the program's loader is %s, but its %s is %s (%s)", in.Path, o.Name, o.Path, o.How(nil)))
 		}
 		if o.Name == "libstdc++.so.6" && o.Rule.InRunPath() {
 			if beside := c.Load.Default(o.Name); beside != nil && !c.isSame(beside, o.File) {
-				c.report(Conclusion{ID: Ambiguous, Severity: Warning, Library: o.Name,
-					Message: fmt.Sprintf(
-						"%s is %s (%s), beside the loader's own, %s: libraries of the system that are loaded later get this one",
-						o.Name, o.Path, o.How(nil), c.Loader.Inside(beside.Path)),
-					Candidates: []Candidate{{o.Path, 0, true}, {c.Loader.Inside(beside.Path), 0, false}},
-					Remedy:     remedy.Do("ship the newer of the two, or none; --ignore libstdc++.so.6 accepts it")})
+				f := on(finding.Ambiguous, o, nil, remedy.Do("ship the newer of the two, or none; --ignore libstdc++.so.6 accepts it"),
+					"%s is %s (%s), beside the loader's own, %s: libraries of the system that are loaded later get this one",
+					o.Name, o.Path, o.How(nil), c.Loader.Inside(beside.Path))
+				f.Severity = finding.Warning
+				f.Candidates = []finding.Candidate{{Path: o.Path, Wins: true}, {Path: c.Loader.Inside(beside.Path)}}
+				c.report(f)
 			}
 		}
 	}
@@ -199,10 +199,9 @@ func (c *Case) environment() {
 		decided = append(decided, fmt.Sprintf("%s, not %s", o.Path, at))
 	}
 	if first != nil {
-		c.report(Conclusion{ID: ByEnvironment, Object: first, By: first.NeededBy,
-			Remedy: remedy.Do(
-				"name a directory in LD_LIBRARY_PATH that has the driver's libraries alone, as hostDriver run does"),
-			Message: "LD_LIBRARY_PATH also decides what is no library of the driver: " + remedy.List(decided)})
+		c.report(on(finding.ByEnvironment, first, first.NeededBy,
+			remedy.Do("name a directory in LD_LIBRARY_PATH that has the driver's libraries alone, as hostDriver run does"),
+			"LD_LIBRARY_PATH also decides what is no library of the driver: %s", remedy.List(decided)))
 	}
 }
 
@@ -213,9 +212,8 @@ func (c *Case) stack() {
 		if c.Load.Role == loader.Program {
 			what = "it gets one, and so do all its threads"
 		}
-		c.report(Conclusion{ID: ExecutableStack,
-			Message: fmt.Sprintf("the file asks for an executable stack (%s): %s", why, what),
-			Remedy: c.edit("runpath", "edit", "--clear-execstack").And(
-				" where nothing in it runs code on the stack; linkers ask for it where one object file has no .note.GNU-stack")})
+		c.say(finding.ExecutableStack, c.edit("runpath", "edit", "--clear-execstack").And(
+			" where nothing in it runs code on the stack; linkers ask for it where one object file has no .note.GNU-stack"),
+			"the file asks for an executable stack (%s): %s", why, what)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/references"
 	"cuda-runpath/pkg/regular"
@@ -32,18 +33,15 @@ func (c *Case) runPath() {
 	c.stack()
 	switch {
 	case c.file.Editing:
-		c.report(Conclusion{ID: StoppedEdit,
-			Message: "the file is being edited by these tools: it loads, but is not finished yet"})
+		c.say(finding.StoppedEdit, remedy.Remedy{}, "the file is being edited by these tools: it loads, but is not finished yet")
 	case c.file.Stopped:
-		c.report(Conclusion{ID: StoppedEdit,
-			Message: "an edit of the file by these tools was stopped in its middle: it loads, but is not finished",
-			Remedy: c.normalize().And(
-				" finishes it, as any edit does; then make the edit that was stopped again, unless the run path is the new one")})
+		c.say(finding.StoppedEdit, c.normalize().And(
+			" finishes it, as any edit does; then make the edit that was stopped again, unless the run path is the new one"),
+			"an edit of the file by these tools was stopped in its middle: it loads, but is not finished")
 	}
 	if c.file.Shadow {
-		c.report(Conclusion{ID: ShadowedRPath,
-			Message: fmt.Sprintf("the file has a DT_RPATH, %q, beside its DT_RUNPATH; the loader ignores it", c.file.RPath),
-			Remedy:  c.normalize().And(" leaves DT_RUNPATH alone")})
+		c.say(finding.ShadowedRPath, c.normalize().And(" leaves DT_RUNPATH alone"),
+			"the file has a DT_RPATH, %q, beside its DT_RUNPATH; the loader ignores it", c.file.RPath)
 	}
 	c.duplicates()
 }
@@ -62,7 +60,7 @@ func (c *Case) duplicates() {
 		last[e.key] = i
 	}
 	for _, key := range again {
-		c.of(&c.entries[last[key]], DuplicateEntry, c.normalize("--dedupe").And(" keeps the first"),
+		c.of(&c.entries[last[key]], finding.DuplicateEntry, c.normalize("--dedupe").And(" keeps the first"),
 			"names a directory that an earlier entry names")
 	}
 }
@@ -80,37 +78,36 @@ func (c *Case) directories() {
 		}
 		if token := runpath.UnknownToken(e.text); token != "" && c.Load.Interp != nil && c.Load.Interp.Kind == loader.GLibc &&
 			(e.text[0] == '$' || !c.Loader.Files().IsDir(e.dir)) {
-			c.of(e, UnknownToken, fix(), runpath.NotAToken, token)
+			c.of(e, finding.UnknownToken, fix(), runpath.NotAToken, token)
 			continue
 		}
 		if !runpath.FromOrigin(e.text) {
-			c.of(e, RelativeEntry, c.replace(e, "$ORIGIN/"+strings.TrimPrefix(e.text, "./")), runpath.IsRelative)
+			c.of(e, finding.RelativeEntry, c.replace(e, "$ORIGIN/"+strings.TrimPrefix(e.text, "./")), runpath.IsRelative)
 			continue
 		}
 		if e.dir == "" || e.driver {
 			continue
 		}
 		if why := c.leftover(e.text); why != "" {
-			c.of(e, BuildEntry, fix(), "is %s", why)
+			c.of(e, finding.BuildEntry, fix(), "is %s", why)
 			continue
 		}
 		files := c.Loader.Files()
 		host, _, err := files.Resolve(e.dir)
 		there := err == nil && files.IsDir(e.dir)
 		if where, how := c.writable(e.dir, host, there); where != "" {
-			c.report(e.in(Conclusion{ID: WritableEntry, Message: fmt.Sprintf("entry %d, %s: %s", e.position, e.text,
-				fmt.Sprintf(how, where)),
-				Remedy: fix().And("; or take the write permission off the directory")}))
+			c.report(e.in(on(finding.WritableEntry, nil, nil, fix().And("; or take the write permission off the directory"),
+				"entry %d, %s: %s", e.position, e.text, fmt.Sprintf(how, where))))
 		}
 		if c.OfNix() && strings.HasPrefix(e.text, "/") && isFHS(e.key) {
-			c.of(e, FHSEntry, fix().And("; add the package that brings the libraries to buildInputs"),
+			c.of(e, finding.FHSEntry, fix().And("; add the package that brings the libraries to buildInputs"),
 				"is a directory of the host's distribution, in a file built by Nix")
 		}
 		switch {
 		case !there && err == nil:
-			c.of(e, DanglingEntry, fix(), "is a file, not a directory")
+			c.of(e, finding.DanglingEntry, fix(), "is a file, not a directory")
 		case !there && !errors.Is(err, syscall.EACCES):
-			c.of(e, DanglingEntry, fix().And(", unless it is made at run time"), "does not exist")
+			c.of(e, finding.DanglingEntry, fix().And(", unless it is made at run time"), "does not exist")
 		case there && !e.compat && c.Loader.Inside(host) != path.Dir(c.at) && !c.holdsAny(e):
 			c.unused(e, host, fix)
 		}
@@ -216,7 +213,7 @@ func (c *Case) unused(e *entry, host string, fix func() remedy.Remedy) {
 			}
 		}
 	}
-	c.of(e, UnusedEntry, fix().And("; libraries opened by a name that is computed at run time are not seen here"),
+	c.of(e, finding.UnusedEntry, fix().And("; libraries opened by a name that is computed at run time are not seen here"),
 		"holds nothing that the file asks for%s", more)
 }
 
@@ -230,16 +227,15 @@ func (c *Case) keptReference(e *entry, fix func() remedy.Remedy) {
 		NamedElsewhere(c.file.Path, object, references.RunPath) {
 		return
 	}
-	c.of(e, KeptReference, fix(), "is the only reference in this file to %s, which is needed only to build", object)
+	c.of(e, finding.KeptReference, fix(), "is the only reference in this file to %s, which is needed only to build", object)
 }
 
 // libraries reports what is wrong with the libraries that are found at start.
 func (c *Case) libraries() {
 	c.starts()
 	if c.Load.Role == loader.Program && c.foreign() {
-		c.report(Conclusion{ID: FHSInterpreter, Message: fmt.Sprintf("the program asks for the loader %s, which is not Nix's",
-			c.file.Interp),
-			Remedy: remedy.Do("add autoPatchelfHook to nativeBuildInputs")})
+		c.say(finding.FHSInterpreter, remedy.Do("add autoPatchelfHook to nativeBuildInputs"),
+			"the program asks for the loader %s, which is not Nix's", c.file.Interp)
 	}
 	for _, u := range c.Load.Main.Uses {
 		if u.Again {
@@ -249,9 +245,10 @@ func (c *Case) libraries() {
 			if t.List != c.Load.Main || !t.Alien {
 				continue
 			}
-			c.report(Conclusion{ID: WrongMachine, Library: u.Name, Entry: &t.Entry,
-				Message: fmt.Sprintf("%s, in the run path, is passed over for %s: %s", t.Path, u.Name, t.Why),
-				Remedy:  c.without(t.Entry)})
+			f := on(finding.WrongMachine, nil, nil, c.without(t.Entry), "%s, in the run path, is passed over for %s: %s", t.Path,
+				u.Name, t.Why)
+			f.Library, f.Entry = u.Name, &t.Entry
+			c.report(f)
 		}
 	}
 	c.libc()

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/process"
@@ -55,9 +56,9 @@ var cases = map[*process.State]*System{}
 func caseOf(s *process.State) *Case { return cases[s].Case(s) }
 
 // problems returns what is concluded of a load itself, but for the driver's libraries.
-func problems(c *Case) []Conclusion {
-	return slices.DeleteFunc(c.Conclusions(), func(f Conclusion) bool {
-		return f.Verdict != nil || f.ID == OpenFails || f.ID != RelativeNeeded && !slices.Contains(ofTheLoad, f.ID)
+func problems(c *Case) []finding.Finding {
+	return slices.DeleteFunc(c.Conclusions(), func(f finding.Finding) bool {
+		return f.Driver || f.ID == finding.OpenFails || f.ID != finding.RelativeNeeded && !f.OfTheLoad()
 	})
 }
 
@@ -120,7 +121,7 @@ func TestHostsDriverIsNotEdited(t *testing.T) {
 	}
 	said := 0
 	for _, p := range problems(its) {
-		if p.ID == NoInterpreter { // the program's
+		if p.ID == finding.NoInterpreter { // the program's
 			continue
 		}
 		if said++; p.Command != nil || !strings.Contains(p.Fix, "which is not edited") {
@@ -174,7 +175,7 @@ func TestNoteThatNamesAStub(t *testing.T) {
 	} {
 		s.Main.File.Note = resolution.Note{{Name: driver.LibCUDA, Places: []resolution.Place{place}}}
 		all := caseOf(s).Note(s.Main)
-		if len(all) != 1 || all[0].ID != NoteNamesStub || !strings.HasSuffix(all[0].Message, want) {
+		if len(all) != 1 || all[0].ID != finding.NoteNamesStub || !strings.HasSuffix(all[0].Message, want) {
 			t.Errorf("%s: %+v", place, all)
 		}
 	}
@@ -194,7 +195,7 @@ func TestNoteOfAnotherRunPath(t *testing.T) {
 	} {
 		s.Main.File.Note = resolution.Note{{Name: "liba.so", Places: []resolution.Place{place, "=/l/liba.so"}}}
 		all := caseOf(s).Note(s.Main)
-		if want == "" && len(all) > 0 || want != "" && (len(all) != 1 || all[0].ID != StaleNote || !strings.HasSuffix(all[0].Message, want)) {
+		if want == "" && len(all) > 0 || want != "" && (len(all) != 1 || all[0].ID != finding.StaleNote || !strings.HasSuffix(all[0].Message, want)) {
 			t.Errorf("%s: %+v", place, all)
 		}
 	}
@@ -386,7 +387,7 @@ func TestLibgccBesideLibc(t *testing.T) {
 			"/glibc/libgcc_s.so.1": gcc("glibc's"), "/a/libgcc_s.so.1": gcc("one"), "/b/libgcc_s.so.1": gcc("another")})
 		n := 0
 		for _, f := range caseOf(s).Conclusions() {
-			if f.ID == Ambiguous {
+			if f.ID == finding.Ambiguous {
 				n++
 			}
 		}
@@ -430,9 +431,9 @@ func TestGPUCodeThatIsAskedFor(t *testing.T) {
 	f := &gpucode.File{Containers: []gpucode.Container{{Section: ".nv_fatbin", Entries: []gpucode.Entry{entry(gpucode.Cubin, 80), entry(gpucode.PTX, 80)}}}}
 	for targets, want := range map[string]string{
 		"8.0":        "",
-		"9.0":        GPUCodeJIT + " " + GPUCodeUnasked,
-		"compute_90": GPUCodeUnasked,
-		"7.5":        GPUCodeMissing + " " + GPUCodeUnasked,
+		"9.0":        finding.GPUCodeJIT + " " + finding.GPUCodeUnasked,
+		"compute_90": finding.GPUCodeUnasked,
+		"7.5":        finding.GPUCodeMissing + " " + finding.GPUCodeUnasked,
 		"8.0+PTX":    "",
 	} {
 		asked, err := gpucode.ParseTargets(targets)
@@ -477,13 +478,13 @@ func TestCompatWithoutADriverLink(t *testing.T) {
 	compat := lib("libcuda.so.1", "libnvrm_gpu.so", "libnvrm_mem.so")
 	files := map[string]tinyelf.Object{"/p": program("/cuda_compat/compat", elf.DT_RUNPATH, "libcuda.so.1"), "/cuda_compat/compat/libcuda.so.1": compat,
 		"/lib64/ld-linux-x86-64.so.2": lib("ld-linux-x86-64.so.2"), "/run/opengl-driver/lib/libnvrm_gpu.so": lib("libnvrm_gpu.so")}
-	said := map[string]Severity{}
+	said := map[string]finding.Severity{}
 	for _, f := range caseOf(load(t, files)).Conclusions() {
-		if f.Verdict != nil {
+		if f.Driver {
 			said[f.Library] = f.Severity
 		}
 	}
-	if said["libnvrm_gpu.so"] != Error || said["libnvrm_mem.so"] == Error {
+	if said["libnvrm_gpu.so"] != finding.Error || said["libnvrm_mem.so"] == finding.Error {
 		t.Errorf("%v", said)
 	}
 }

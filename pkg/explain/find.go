@@ -14,17 +14,6 @@ func (f *File) Only(o *loader.Object) {
 	f.Driver = slices.DeleteFunc(f.Driver, func(v Verdict) bool { return v.Soname != o.Name })
 }
 
-// Asks returns what an object asks for, with what it opens in vain.
-func (c *Case) Asks(o *loader.Object) []loader.Use {
-	uses := slices.Clip(o.Uses)
-	for _, p := range c.Failed {
-		if p.By == o {
-			uses = append(uses, loader.Use{Name: p.Name, Cause: p.Cause, Feature: p.Feature, To: p.To, Again: p.Again})
-		}
-	}
-	return uses
-}
-
 // Ways returns the objects on a way from the program to a target.
 func (c *Case) Ways(target *loader.Object) map[*loader.Object]bool {
 	on := map[*loader.Object]bool{target: true}

@@ -8,6 +8,7 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/files"
+	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
@@ -16,8 +17,8 @@ import (
 // Tried lets no remedy stand that does not do what it promises: each command is followed on a view of the files, alone
 // and after those before it. Where its conclusion stays, or another one comes, what else helps takes its place, or
 // words do.
-func (c *Case) Tried(list []Conclusion) []Conclusion {
-	if c.view || !slices.ContainsFunc(list, func(f Conclusion) bool { return f.Command != nil }) {
+func (c *Case) Tried(list []finding.Finding) []finding.Finding {
+	if c.view || !slices.ContainsFunc(list, func(f finding.Finding) bool { return f.Command != nil }) {
 		return list
 	}
 	c.tried = list
@@ -34,7 +35,7 @@ func (c *Case) Tried(list []Conclusion) []Conclusion {
 		}
 		c.unfit = ""
 		// First what leaves nothing wrong with the library; then what makes nothing worse.
-		tried := append([]remedy.Remedy{f.Remedy}, f.others...)
+		tried := append([]remedy.Remedy{f.Remedy}, f.Others...)
 		// then a DT_RPATH, which libraries outside of the command line inherit, becomes a DT_RUNPATH
 		if normalizes(f.Command) {
 			last := len(f.Command) - 1
@@ -76,8 +77,8 @@ func (c *Case) Tried(list []Conclusion) []Conclusion {
 
 // passedOver returns the file of the driver link that the loader passes over, where a conclusion is that there is no
 // driver's library: this is no build machine, which has none.
-func (c *Case) passedOver(f *Conclusion) string {
-	if f.ID != DriverAbsent {
+func (c *Case) passedOver(f *finding.Finding) string {
+	if f.ID != finding.DriverAbsent {
 		return ""
 	}
 	link := c.Link(c.file.ELF.Machine)
@@ -90,7 +91,7 @@ func (c *Case) passedOver(f *Conclusion) string {
 // key is what makes two conclusions on two views of a start one.
 type key struct{ id, library, entry string }
 
-func (f *Conclusion) key() key {
+func keyOf(f *finding.Finding) key {
 	k := key{f.ID, f.Library, ""}
 	if f.Entry != nil {
 		k.entry = runpath.Key(*f.Entry)
@@ -102,7 +103,7 @@ func (f *Conclusion) key() key {
 func (c *Case) keys() map[key]bool {
 	all := map[key]bool{}
 	for _, f := range c.All() {
-		all[f.key()] = true
+		all[keyOf(&f)] = true
 	}
 	return all
 }
@@ -115,7 +116,7 @@ const mostLookUps = 2_000_000
 // settles reports whether a conclusion goes with some edits, and none comes that was not there before. That a library
 // of the driver is not on this machine, whose link is searched, is none. whole: nor is anything wrong with its library
 // by then.
-func (c *Case) settles(f *Conclusion, before map[key]bool, whole bool, edits ...func(*files.File)) bool {
+func (c *Case) settles(f *finding.Finding, before map[key]bool, whole bool, edits ...func(*files.File)) bool {
 	c.trials += len(c.Objects) * (1 + strings.Count(c.file.List, ":"))
 	l := c.Loader.Edited(func(file *files.File) {
 		for _, edit := range edits {
@@ -129,12 +130,12 @@ func (c *Case) settles(f *Conclusion, before map[key]bool, whole bool, edits ...
 	after := (&System{Options: c.Options, Loader: l}).Case(state)
 	after.Provider, after.view = c.Provider, true
 	for _, g := range after.All() {
-		if at := after.passedOver(&g); at != "" && !before[g.key()] {
+		if at := after.passedOver(&g); at != "" && !before[keyOf(&g)] {
 			c.unfit = at
 			return false
 		}
-		if k := g.key(); k == f.key() || whole && f.Library != "" && g.Library == f.Library && g.Stops() ||
-			!before[k] && g.ID != DriverAbsent && (g.Severity != Note || g.Verdict != nil) {
+		if k := keyOf(&g); k == keyOf(f) || whole && f.Library != "" && g.Library == f.Library && g.Stops() ||
+			!before[k] && g.ID != finding.DriverAbsent && (g.Severity != finding.Note || g.Driver) {
 			return false
 		}
 	}

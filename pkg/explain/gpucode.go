@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,6 +8,7 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/remedy"
 )
@@ -16,7 +16,7 @@ import (
 // Code returns what is to say of a file's GPU code where code for some GPUs was asked for:
 // GPUs for which it has none, those for which the driver has to compile it, and code that
 // none of them can use. knows is the CUDA version of their driver; zero: not known.
-func Code(f *gpucode.File, targets []gpucode.Target, knows gpucode.Version) (found []Conclusion) {
+func Code(f *gpucode.File, targets []gpucode.Target, knows gpucode.Version) (found []finding.Finding) {
 	targets, amd := gpucode.SplitTargets(targets)
 	var missing, unlinked, refused, compiled, notMachine affected
 	for _, t := range targets {
@@ -45,14 +45,14 @@ func Code(f *gpucode.File, targets []gpucode.Target, knows gpucode.Version) (fou
 		has, fix = fmt.Sprintf("%s (it has been thinned for %s)", has, strings.Join(thinned, " and ")), thinForThese
 	}
 	for _, a := range missing {
-		found = append(found, Conclusion{ID: GPUCodeMissing, GPUs: a.gpus, Answer: gpucode.ErrNoBinaryForGPU,
+		found = append(found, finding.Finding{ID: finding.GPUCodeMissing, GPUs: a.gpus, Answer: gpucode.ErrNoBinaryForGPU,
 			Message: fmt.Sprintf(
 				"has no code for %s: there is %s. On such a GPU the program stops with error %d, no kernel image is available",
 				a, has, gpucode.ErrNoBinaryForGPU),
 			Remedy: fix})
 	}
 	for _, a := range unlinked {
-		found = append(found, Conclusion{ID: GPUCodeMissing, GPUs: a.gpus, Answer: gpucode.ErrNotFound,
+		found = append(found, finding.Finding{ID: finding.GPUCodeMissing, GPUs: a.gpus, Answer: gpucode.ErrNotFound,
 			Message: fmt.Sprintf(
 				"has relocatable device code that is linked for none of %s, and cannot be linked again there: there is %s. On "+
 					"such a GPU the program stops with error %d, named symbol not found",
@@ -60,7 +60,7 @@ func Code(f *gpucode.File, targets []gpucode.Target, knows gpucode.Version) (fou
 			Remedy: fix})
 	}
 	for _, a := range refused {
-		found = append(found, Conclusion{ID: GPUCodeMissing, GPUs: a.gpus, Answer: gpucode.ErrUnsupportedPTXVersion,
+		found = append(found, finding.Finding{ID: finding.GPUCodeMissing, GPUs: a.gpus, Answer: gpucode.ErrUnsupportedPTXVersion,
 			Message: fmt.Sprintf(
 				"has only PTX for %s, which is newer than a driver of CUDA %v knows: there the program stops with error %d, the "+
 					"provided PTX was compiled with an unsupported toolchain",
@@ -68,13 +68,13 @@ func Code(f *gpucode.File, targets []gpucode.Target, knows gpucode.Version) (fou
 			Remedy: remedy.Do("build it with machine code for these or with an older CUDA toolkit, or use a newer driver")})
 	}
 	for _, a := range notMachine {
-		found = append(found, Conclusion{ID: GPUCodeJIT, Severity: Warning, GPUs: a.gpus,
+		found = append(found, finding.Finding{ID: finding.GPUCodeJIT, Severity: finding.Warning, GPUs: a.gpus,
 			Message: fmt.Sprintf(
 				"has only PTX for %s, and machine code is asked for: the driver compiles it when the program first starts", a),
 			Remedy: buildForThese})
 	}
 	for _, a := range compiled {
-		found = append(found, Conclusion{ID: GPUCodeJIT, GPUs: a.gpus,
+		found = append(found, finding.Finding{ID: finding.GPUCodeJIT, GPUs: a.gpus,
 			Message: fmt.Sprintf("has only PTX for %s: the driver compiles it when the program first starts", a),
 			Remedy:  remedy.Do("build it with machine code for these, if the first start is to be quick")})
 	}
@@ -84,27 +84,27 @@ func Code(f *gpucode.File, targets []gpucode.Target, knows gpucode.Version) (fou
 		for _, c := range unasked {
 			all += c.Bytes
 		}
-		found = append(found, Conclusion{ID: GPUCodeUnasked, Bytes: all,
+		found = append(found, finding.Finding{ID: finding.GPUCodeUnasked, Bytes: all,
 			Message: fmt.Sprintf("has %s of code that none of the GPUs asked for can use: %s", gpucode.Megabytes(all),
 				strings.Join(names(unasked), ", ")),
 			Remedy: remedy.Do("build it for the GPUs that are asked for alone, or use runpath thin, if it is to be smaller")})
 	}
 	for i := range f.Containers {
 		if c := &f.Containers[i]; c.Damage != nil {
-			found = append(found, Conclusion{ID: Malformed, Message: "GPU code: " + c.Damage.Error(),
+			found = append(found, finding.Finding{ID: finding.Malformed, Message: "GPU code: " + c.Damage.Error(),
 				Remedy: remedy.Do("restore the file")})
 			break
 		}
 	}
 	for i := range f.Bundles {
 		if b := &f.Bundles[i]; b.Damage != nil {
-			found = append(found, Conclusion{ID: Malformed, Message: "GPU code: " + b.Damage.Error(),
+			found = append(found, finding.Finding{ID: finding.Malformed, Message: "GPU code: " + b.Damage.Error(),
 				Remedy: remedy.Do("restore the file")})
 			break
 		}
 	}
 	for i := range found {
-		found[i].Severity = cmp.Or(found[i].Severity, rule(found[i].ID).Severity)
+		found[i] = found[i].Strictly(false)
 	}
 	return found
 }
@@ -116,7 +116,7 @@ var buildForThese = remedy.Do(
 var thinForThese = remedy.Do("install it again, and thin it for these too, or not at all")
 
 // amdCode is what [Code] says of AMD's GPUs.
-func amdCode(f *gpucode.File, targets []gpucode.Target) (found []Conclusion) {
+func amdCode(f *gpucode.File, targets []gpucode.Target) (found []finding.Finding) {
 	var missing, compiled affected
 	for _, t := range targets {
 		if j := f.JudgeAMD(t.AMD); j.Error != 0 {
@@ -131,7 +131,7 @@ func amdCode(f *gpucode.File, targets []gpucode.Target) (found []Conclusion) {
 	}
 	in := func(s share) string { return strings.Replace(s.String(), "container", "bundle", 1) }
 	for _, a := range missing {
-		found = append(found, Conclusion{ID: GPUCodeMissing, GPUs: a.gpus,
+		found = append(found, finding.Finding{ID: finding.GPUCodeMissing, GPUs: a.gpus,
 			Message: fmt.Sprintf(
 				"has no code for %s: there is %s. On such a GPU the program stops with error %d, hipErrorNoBinaryForGpu",
 				in(a), strings.Join(has, ", "), gpucode.ErrNoBinaryForGPU),
@@ -140,7 +140,7 @@ func amdCode(f *gpucode.File, targets []gpucode.Target) (found []Conclusion) {
 					"them")})
 	}
 	for _, a := range compiled {
-		found = append(found, Conclusion{ID: GPUCodeJIT, GPUs: a.gpus,
+		found = append(found, finding.Finding{ID: finding.GPUCodeJIT, GPUs: a.gpus,
 			Message: fmt.Sprintf("has only SPIR-V for %s: the driver compiles it when the program first starts", in(a)),
 			Remedy:  remedy.Do("build it with machine code for these, if the first start is to be quick")})
 	}
@@ -159,20 +159,20 @@ func (c *Case) gpuCode() {
 		code, err := SeenOf(o.File).Code, SeenOf(o.File).CodeErr
 		switch {
 		case err != nil && o == c.Load.Main:
-			f := Conclusion{ID: UnreadableFile, Message: "its GPU code cannot be read: " + err.Error(),
+			f := finding.Finding{ID: finding.UnreadableFile, Message: "its GPU code cannot be read: " + err.Error(),
 				Remedy: remedy.Do("run the audit again where the file can be read")}
 			if errors.As(err, new(*elfimage.FormatError)) {
-				f.ID, f.Remedy = Malformed, remedy.Do("restore the file")
+				f.ID, f.Remedy = finding.Malformed, remedy.Do("restore the file")
 			}
 			c.report(f)
 		case err != nil, code == nil: // the loader's complaint says why; the driver's own
 		default:
 			for _, f := range Code(code, c.GPUs, gpucode.Version{}) {
-				if f.By = o; o != c.Load.Main {
-					if f.ID != GPUCodeMissing && f.ID != GPUCodeJIT {
+				if f.By = o.Path; o != c.Load.Main {
+					if f.ID != finding.GPUCodeMissing && f.ID != finding.GPUCodeJIT {
 						continue
 					}
-					f.Object, f.Message = o, o.Path+" "+f.Message
+					f.Library, f.File, f.Message = o.Name, o.Path, o.Path+" "+f.Message
 				}
 				c.report(f)
 			}
@@ -181,11 +181,11 @@ func (c *Case) gpuCode() {
 }
 
 // GPUCodes are what of some conclusions is about GPU code.
-func GPUCodes(found []Conclusion) []GPUCode {
+func GPUCodes(found []finding.Finding) []GPUCode {
 	all := []GPUCode{}
 	for _, f := range found {
-		if f.By != nil && (f.ID == GPUCodeMissing || f.ID == GPUCodeJIT) {
-			all = append(all, GPUCode{f.By.Path, f.ID, strings.TrimPrefix(f.Message, f.By.Path+" ")})
+		if f.By != "" && (f.ID == finding.GPUCodeMissing || f.ID == finding.GPUCodeJIT) {
+			all = append(all, GPUCode{f.By, f.ID, strings.TrimPrefix(f.Message, f.By+" ")})
 		}
 	}
 	return all

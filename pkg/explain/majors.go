@@ -8,14 +8,9 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/files"
+	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/remedy"
-)
-
-// The identifiers of what is said of the toolkit's libraries.
-const (
-	TwoMajors    = "two-cuda-majors"
-	OpenedAbsent = "opened-library-absent"
 )
 
 // cudaMajor returns the major version of CUDA that a library of the toolkit is of, by its soname; "" where that does
@@ -82,12 +77,11 @@ func (c *Case) majors(of string, major func(soname string) string, fix remedy.Re
 		}
 		have = append(have, fmt.Sprintf("%s, of %s %s%s", o.Path, of, m, by))
 	}
-	c.report(Conclusion{ID: TwoMajors, Library: path.Base(first[majors[0]].Name), Object: first[majors[0]],
-		By: first[majors[0]].NeededBy,
-		Message: fmt.Sprintf(
-			"two major versions of %s are in one process: %s; functions of one name are called in the one that was loaded first",
-			of, strings.Join(have, "; ")),
-		Remedy: fix})
+	f := on(finding.TwoMajors, first[majors[0]], first[majors[0]].NeededBy, fix,
+		"two major versions of %s are in one process: %s; functions of one name are called in the one that was loaded first",
+		of, strings.Join(have, "; "))
+	f.Library = path.Base(f.Library)
+	c.report(f)
 }
 
 // toolkit reports toolkits of two major versions in one process, and libraries of the toolkit that one of it opens by
@@ -102,8 +96,9 @@ func (c *Case) toolkit() {
 		if p.To.Found() || !driver.Toolkit(name) || p.By.File == nil || c.byAnother(p) {
 			continue
 		}
-		f := Conclusion{ID: OpenedAbsent, Object: p.To, By: p.By, Severity: Note,
-			Message: fmt.Sprintf("%s, which %s opens by name, is not found", p.Name, c.who(p.By))}
+		f := on(finding.OpenedAbsent, p.To, p.By, c.notFound(p.To).Remedy, "%s, which %s opens by name, is not found", p.Name,
+			c.who(p.By))
+		f.Severity = finding.Note
 		whole := func(o *loader.Object) bool {
 			return o.Found() && (driver.PartOf(name, path.Base(o.Name)) || o.File != nil && driver.PartOf(name, o.File.Soname))
 		}
@@ -111,11 +106,10 @@ func (c *Case) toolkit() {
 			f.Severity = ""
 			f.Message += ": it is a part of the same package; what needs it fails, or takes another version from elsewhere"
 		} else if i := slices.IndexFunc(c.Objects, whole); i >= 0 {
-			f.Severity = Warning
+			f.Severity = finding.Warning
 			f.Message += fmt.Sprintf(": it is a part of the package of %s; what needs it fails, or takes another version from "+
 				"elsewhere", c.Objects[i].Path)
 		}
-		f.Remedy = c.let(p.To)
 		c.report(f)
 	}
 }
@@ -133,10 +127,10 @@ func (c *Case) compiler() {
 		if !c.IsCompat(c.Load, dir, dir) || !c.Holds(dir, name) || c.Alone(name, o, loader.DlopenString) != nil {
 			continue
 		}
-		c.report(Conclusion{ID: OpenedAbsent, Severity: Warning, By: o, Library: name,
-			Message: fmt.Sprintf("%s, which %s opens by name, is not found, though it lies beside it: code that is compiled at "+
-				"run time fails (%d)", name, o.Path, noCompiler),
-			Remedy: c.Edit(o, "runpath", "add", "$ORIGIN")})
+		f := on(finding.OpenedAbsent, nil, o, c.Edit(o, "runpath", "add", "$ORIGIN"), "%s, which %s opens by name, is not found, "+
+			"though it lies beside it: code that is compiled at run time fails (%d)", name, o.Path, noCompiler)
+		f.Severity, f.Library = finding.Warning, name
+		c.report(f)
 	}
 }
 
@@ -152,6 +146,3 @@ func (c *Case) byAnother(p *loader.Opening) bool {
 		return other == stem && u.To.Found()
 	})
 }
-
-// let is the remedy of letting an object that opens a library by its name find it.
-func (c *Case) let(o *loader.Object) remedy.Remedy { return c.notFound(o).Remedy }

@@ -1,9 +1,9 @@
 package explain
 
 import (
-	"fmt"
 	"strings"
 
+	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/runpath"
 )
 
@@ -14,9 +14,7 @@ func (c *Case) mangled(e *entry) bool {
 		!strings.ContainsAny(e.text, ";, \t\r\n'\"") {
 		return false
 	}
-	f := Conclusion{ID: MangledEntry, Message: fmt.Sprintf("entry %d, %q, %s", e.position, e.text,
-		runpath.Literally(entries))}
-	f.Remedy = c.replace(e, entries...)
-	c.report(e.in(f))
+	c.report(e.in(on(finding.MangledEntry, nil, nil, c.replace(e, entries...), "entry %d, %q, %s", e.position, e.text,
+		runpath.Literally(entries))))
 	return true
 }

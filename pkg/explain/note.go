@@ -7,60 +7,47 @@ import (
 	"strings"
 
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/resolution"
 	"cuda-runpath/pkg/runpath"
 )
 
-// The kinds of problems of a resolution note, by audit's identifiers.
-const (
-	NoteNamesStub      = "note-names-stub"
-	NoteBypassesDriver = "note-bypasses-driver"
-	StaleNote          = "stale-note"
-	UnreadNote         = "unread-note"
-)
-
-// OfNotes are these kinds.
-var OfNotes = []string{NoteNamesStub, NoteBypassesDriver, StaleNote, UnreadNote}
-
 // Note returns what is wrong with the resolution note of an object of the load: a loader that
 // reads it finds something else by it than by the run path.
-func (c *Case) Note(o *loader.Object) (all []Conclusion) {
+func (c *Case) Note(o *loader.Object) (all []finding.Finding) {
 	if o.File == nil || o.File.Note == nil && o.File.NoteErr == nil {
 		return nil
 	}
 	s := c.Load
 	add := func(kind, name, format string, args ...any) {
-		text := fmt.Sprintf("the resolution note of %s, which a glibc that reads it obeys before the run path, %s", c.who(o),
-			fmt.Sprintf(format, args...))
-		p := Conclusion{ID: kind, By: o, Message: text, Remedy: c.rewriteNote(o)}
-		if name != "" {
-			p.Object = &loader.Object{Name: name}
-		}
-		all = append(all, p)
+		f := on(kind, nil, o, c.rewriteNote(o), "the resolution note of %s, which a glibc that reads it obeys before the run "+
+			"path, %s", c.who(o), fmt.Sprintf(format, args...))
+		f.Library = name
+		all = append(all, f)
 	}
 	if s.Role == loader.Program && o == s.Main && s.Interp.Found && !s.Interp.ReadsNote {
-		return []Conclusion{{ID: UnreadNote, By: o, Remedy: c.Edit(o, "runpath", "cache", "remove"),
-			Message: fmt.Sprintf("it has a resolution note, which its loader %s does not read", s.Interp.Path)}}
+		return []finding.Finding{on(finding.UnreadNote, nil, o, c.Edit(o, "runpath", "cache", "remove"),
+			"it has a resolution note, which its loader %s does not read", s.Interp.Path)}
 	}
 	if o.File.NoteErr != nil {
-		add(StaleNote, "", "is malformed: %v", o.File.NoteErr)
+		add(finding.StaleNote, "", "is malformed: %v", o.File.NoteErr)
 	}
 	list := runpath.Parse(o.File.List)
 	for _, e := range o.File.Note {
 		if stub := c.stubIn(e, list); stub != "" {
-			add(NoteNamesStub, e.Name, "lets it look for %s %s", e.Name, stub)
+			add(finding.NoteNamesStub, e.Name, "lets it look for %s %s", e.Name, stub)
 			continue
 		}
 		if file := c.bypass(e, list); file != "" {
-			add(NoteBypassesDriver, e.Name,
+			add(finding.NoteBypassesDriver, e.Name,
 				"names %s for %s, and does not let it look into the driver link %s before, as the run path does", file, e.Name,
 				c.Link(o.File.ELF.Machine))
 			continue
 		}
 		if !slices.Contains(o.File.Needed, e.Name) {
-			add(StaleNote, e.Name, "says where %s is, which %s does not need", e.Name, c.who(o))
+			add(finding.StaleNote, e.Name, "says where %s is, which %s does not need", e.Name, c.who(o))
 			continue
 		}
 		noted, at := s.Noted(o, e.Name)
@@ -68,12 +55,12 @@ func (c *Case) Note(o *loader.Object) (all []Conclusion) {
 		stray := strayPlace(e, list)
 		switch {
 		case stray != "":
-			add(StaleNote, e.Name, "lets it look for %s %s", e.Name, stray)
+			add(finding.StaleNote, e.Name, "lets it look for %s %s", e.Name, stray)
 		case noted == nil || list.Empties() > 0: // then the run path decides; an empty entry has no place in a note
 		case listed == nil:
-			add(StaleNote, e.Name, "names %s for %s, which the run path does not lead to", at, e.Name)
+			add(finding.StaleNote, e.Name, "names %s for %s, which the run path does not lead to", at, e.Name)
 		case !noted.Same(listed):
-			add(StaleNote, e.Name, "leads to %s for %s, the run path to %s", at, e.Name, to)
+			add(finding.StaleNote, e.Name, "leads to %s for %s, the run path to %s", at, e.Name, to)
 		}
 	}
 	return all

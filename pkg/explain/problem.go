@@ -11,6 +11,7 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/files"
+	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/nixpkgs"
 	"cuda-runpath/pkg/remedy"
@@ -19,65 +20,41 @@ import (
 	"cuda-runpath/pkg/store"
 )
 
-// The kinds of problems of a load, by audit's identifiers.
-const (
-	NoInterpreter      = "missing-interpreter"
-	LoadError          = "load-error"
-	Unresolved         = "unresolved-library"
-	UnresolvedIndirect = "unresolved-dependency"
-	MissingVersion     = "missing-version"
-	LibcMismatch       = "libc-mismatch"
-	StubLoaded         = "stub-loaded"
-	DriverBeforeCompat = "driver-before-compat"
-	CompatHarms        = "compat-harms"
-	NoDriverLink       = "no-driver-link"
-	DriverAbsent       = "driver-absent"
-	UnfitDriver        = "unfit-driver"
-	GPUCodeMissing     = "gpu-code-missing"
-	GPUCodeJIT         = "gpu-code-jit"
-	GPUCodeUnasked     = "gpu-code-unasked"
-	Malformed          = "malformed-file"
-	OpenFails          = "open-fails"
-	ProgramAbsent      = "missing-program"
-)
-
 // starts reports what stops the loader although it was found.
 func (c *Case) starts() {
 	s := c.Load
 	if s.Role == loader.Program && s.Err == "" && s.Stops() != "" && !c.foreign() { // else that is said
-		f := Conclusion{ID: NoInterpreter, Message: fmt.Sprintf("the program's loader, %s, %s", s.Interp.Path, s.Interp.Why),
-			Remedy: c.newInterpreter()}
+		f := on(finding.NoInterpreter, nil, nil, c.newInterpreter(), "the program's loader, %s, %s", s.Interp.Path, s.Interp.Why)
 		if !c.native() {
-			f.Severity = Note
+			f.Severity = finding.Note
 			f.Message += "; the program is for another system"
 		}
 		c.report(f)
 	}
 	if s.Main.Err != "" {
-		c.report(Conclusion{ID: LoadError, Message: "the loader stops at the file itself: " + s.Main.Err,
-			Remedy: remedy.Do("build the file again, or restore it")})
+		c.say(finding.LoadError, remedy.Do("build the file again, or restore it"), "the loader stops at the file itself: %s",
+			s.Main.Err)
 	}
 	for _, o := range s.Objects[1:] {
 		if o.Found() && o.Err != "" && o.Certain() {
 			f := c.stops(o)
 			c.notHere(&f)
 			if o.Cause == loader.Preload || o.Cause == loader.PreloadFile || o.Cause == loader.Auxiliary {
-				f.Severity, f.Message = Warning, f.Message+"; the loader goes on without it"
+				f.Severity, f.Message = finding.Warning, f.Message+"; the loader goes on without it"
 			}
 			c.report(f)
 		}
 	}
 	if s.Err != "" && s.Role == loader.Program && !slices.ContainsFunc(s.Objects,
 		func(o *loader.Object) bool { return o.Err != "" || !o.Found() || len(o.Lacks) > 0 }) {
-		c.report(Conclusion{ID: LoadError, Message: "the program does not start: " + s.Err,
-			Remedy: remedy.Do("build the libraries that it names again")})
+		c.say(finding.LoadError, remedy.Do("build the libraries that it names again"), "the program does not start: %s", s.Err)
 	}
 }
 
 // notHere makes a note of what is wrong only where the file is not used.
-func (c *Case) notHere(f *Conclusion) {
+func (c *Case) notHere(f *finding.Finding) {
 	if c.elsewhere() {
-		f.Severity = Note
+		f.Severity = finding.Note
 		f.Message += "; the file is for another system, whose loader is not here"
 	}
 }
@@ -98,7 +75,7 @@ func (c *Case) missing() {
 				func(l loader.Lack) bool { return l.By == lack.By }) {
 				f := c.tooOld(o, lack.By)
 				if s.Role != loader.Program {
-					f.Severity = Warning // a program may have loaded a newer one before
+					f.Severity = finding.Warning // a program may have loaded a newer one before
 				}
 				c.report(f)
 			}
@@ -120,8 +97,10 @@ func (c *Case) missing() {
 
 // openFails is what there is to say of a call of dlopen that fails, beside what is said of the driver and the toolkit;
 // nil for nothing.
-func (c *Case) openFails(p *loader.Opening) *Conclusion {
-	f := &Conclusion{ID: OpenFails, Object: p.To, By: p.By, Library: p.Name}
+func (c *Case) openFails(p *loader.Opening) *finding.Finding {
+	said := on(finding.OpenFails, p.To, p.By, remedy.Remedy{}, "")
+	f := &said
+	f.Library = p.Name
 	v := c.Verdict(p.To)
 	switch {
 	case p.To.Found() && (v != nil && v.Kind != "" || c.lacksDriverAlone(p)),
@@ -136,23 +115,23 @@ func (c *Case) openFails(p *loader.Opening) *Conclusion {
 		switch {
 		case p.Cause != loader.DlopenString:
 		case p.Later != nil:
-			f.Severity = Note
+			f.Severity = finding.Note
 			f.Message += "; where that is loaded before, it works"
 		case p.To.File != nil && p.To.File.IsText(): // for the linker: the string is no name of a library
-			f.Severity = Note
+			f.Severity = finding.Note
 		case p.By != c.Main && Misses(p.To): // as a JVM's launcher opens libjvm.so by a path that it makes, then libjava.so
-			f.Severity = Note
+			f.Severity = finding.Note
 			f.Message += "; where that is loaded before, it works"
 		}
 	case p.Cause == loader.DlopenScript:
 		*f = c.notFound(p.To)
-		f.ID, f.Severity, f.Message = OpenFails, Note, fmt.Sprintf("%s, which %s opens, is not found", p.Name, p.Feature)
+		f.ID, f.Severity, f.Message = finding.OpenFails, finding.Note, fmt.Sprintf("%s, which %s opens, is not found", p.Name, p.Feature)
 	case p.Cause != loader.DlopenString:
 		return nil
 	default:
 		if at := c.Loader.Absolute(p.Name); strings.Contains(p.Name, "/") {
 			_, why := c.In(path.Dir(at), path.Base(at))
-			f.Severity, f.Message = Note, fmt.Sprintf("opening %s would fail: %s", p.Name, why)
+			f.Severity, f.Message = finding.Note, fmt.Sprintf("opening %s would fail: %s", p.Name, why)
 			f.Remedy = remedy.Do("put one there that is built like the file")
 			return f
 		}
@@ -165,7 +144,7 @@ func (c *Case) openFails(p *loader.Opening) *Conclusion {
 		f.Remedy = c.Edit(c.Main, "runpath", "add", path.Dir(at)).And(": musl searches that of the program")
 	}
 	if p.Sure { // the script, or the import, ends there
-		f.Severity = Error
+		f.Severity = finding.Error
 	}
 	return f
 }
@@ -203,39 +182,39 @@ func (c *Case) letOpen(o *loader.Object) (r remedy.Remedy, why string) {
 func (c *Case) drivers() {
 	for _, v := range c.Verdicts() {
 		o := v.Object
-		if v.Kind == "" || !o.Found() || v.Kind == LoadError && o.Certain() || // said of the load
-			v.Kind == DriverBeforeCompat && slices.ContainsFunc(c.found, func(f Conclusion) bool { return f.ID == v.Kind }) {
+		if v.Kind == "" || !o.Found() || v.Kind == finding.LoadError && o.Certain() || // said of the load
+			v.Kind == finding.DriverBeforeCompat && slices.ContainsFunc(c.found, func(f finding.Finding) bool { return f.ID == v.Kind }) {
 			continue
 		}
 		f := v.conclusion()
 		if !o.Cause.Certain() {
-			f.Severity = Warning
+			f.Severity = finding.Warning
 		}
 		c.report(f)
 	}
 }
 
 // nothingThere: a library of the driver is not found, which no build machine has.
-func (c *Case) nothingThere(v *Verdict) Conclusion {
+func (c *Case) nothingThere(v *Verdict) finding.Finding {
 	f := v.conclusion()
 	switch {
-	case v.Kind == DriverAbsent:
+	case v.Kind == finding.DriverAbsent:
 	case strings.Contains(v.Soname, "/"):
-		f.Severity = Warning
+		f.Severity = finding.Warning
 	case c.Holds(c.Link(c.file.ELF.Machine), path.Base(v.Soname)): // it is there, and not found
 	case !c.OfNix():
-		f.Severity = Note
+		f.Severity = finding.Note
 	case v.Object.Cause != loader.Needed:
-		f.Severity = Warning
+		f.Severity = finding.Warning
 	}
 	return f
 }
 
 // conclusion is what is wrong by a verdict.
-func (v *Verdict) conclusion() Conclusion {
-	return Conclusion{ID: v.Kind, Library: path.Base(v.Soname), Object: v.Object, By: v.Object.NeededBy, Verdict: v,
-		Answer:  v.Answer,
-		Message: strings.TrimSuffix(v.Text, "."), Remedy: v.Remedy}
+func (v *Verdict) conclusion() finding.Finding {
+	f := on(v.Kind, v.Object, v.Object.NeededBy, v.Remedy, "%s", strings.TrimSuffix(v.Text, "."))
+	f.Library, f.Driver, f.Optional, f.Answer = path.Base(v.Soname), true, v.Optional(), v.Answer
+	return f
 }
 
 // besideLoader reports whether a library lies beside an interpreter that is not here, and comes with it.
@@ -274,7 +253,7 @@ func (c *Case) who(o *loader.Object) string {
 }
 
 // stops: the loader finds a library and stops at it.
-func (c *Case) stops(o *loader.Object) Conclusion {
+func (c *Case) stops(o *loader.Object) finding.Finding {
 	script, fix := "", remedy.Do("replace the file, or take its directory off the search")
 	if o.File.IsLFSPointer() {
 		script, fix = ": it is a pointer of Git LFS, not the library",
@@ -285,10 +264,8 @@ func (c *Case) stops(o *loader.Object) Conclusion {
 	if o.NeededBy != nil && c.otherLibc(o) {
 		return c.mixed(o, script)
 	}
-	return Conclusion{ID: LoadError, Object: o, By: o.NeededBy,
-		Message: fmt.Sprintf("%s is found at %s (%s), where the loader stops: %s%s", o.Name, o.Path, o.How(nil),
-			o.Err, script),
-		Remedy: fix}
+	return on(finding.LoadError, o, o.NeededBy, fix, "%s is found at %s (%s), where the loader stops: %s%s", o.Name, o.Path,
+		o.How(nil), o.Err, script)
 }
 
 // otherLibc reports whether a name is that of musl's C library, and the loader glibc's.
@@ -297,16 +274,15 @@ func (c *Case) otherLibc(o *loader.Object) bool {
 }
 
 // mixed: a file that was built against musl, where glibc's loader loads it.
-func (c *Case) mixed(o *loader.Object, more string) Conclusion {
-	return Conclusion{ID: LibcMismatch, Object: o, By: o.NeededBy,
-		Message: fmt.Sprintf(
-			"%s needs %s, which is musl's C library%s, and is loaded by glibc's loader, %s: one process cannot have both",
-			c.who(o.NeededBy), o.Name, more, cmp.Or(c.Load.Interp.Path, c.Load.Interp.Soname)),
-		Remedy: remedy.Do("build %s against glibc, or take one that is", path.Base(o.NeededBy.Path))}
+func (c *Case) mixed(o *loader.Object, more string) finding.Finding {
+	return on(finding.LibcMismatch, o, o.NeededBy,
+		remedy.Do("build %s against glibc, or take one that is", path.Base(o.NeededBy.Path)),
+		"%s needs %s, which is musl's C library%s, and is loaded by glibc's loader, %s: one process cannot have both",
+		c.who(o.NeededBy), o.Name, more, cmp.Or(c.Load.Interp.Path, c.Load.Interp.Soname))
 }
 
 // notFound is the problem of a library that is not found, for the file itself or for one that it loads.
-func (c *Case) notFound(o *loader.Object) Conclusion {
+func (c *Case) notFound(o *loader.Object) finding.Finding {
 	s, by := c.Load, o.NeededBy
 	if by == nil { // preloaded
 		by = s.Main
@@ -315,14 +291,13 @@ func (c *Case) notFound(o *loader.Object) Conclusion {
 	if o.NeededBy != nil && c.otherLibc(o) {
 		return c.mixed(o, "")
 	}
-	p := Conclusion{ID: Unresolved, Object: o, By: by, Message: fmt.Sprintf("%s, which %s needs, is not found",
-		o.Name, c.who(by))}
+	p := on(finding.Unresolved, o, by, remedy.Remedy{}, "%s, which %s needs, is not found", o.Name, c.who(by))
 	if at, why := o.Passed(); at != "" {
 		p.Message += fmt.Sprintf(" (%s %s)", at, why)
 	}
 	to := main
 	if by != main {
-		p.ID = UnresolvedIndirect
+		p.ID = finding.UnresolvedIndirect
 	}
 	if c.view { // of a trial nobody follows the remedy
 		return p
@@ -471,7 +446,7 @@ func (c *Case) supply(name string, to *loader.Object) (r remedy.Remedy, ok bool)
 }
 
 // tooOld: a library is found that lacks symbol versions which an object needs.
-func (c *Case) tooOld(o, by *loader.Object) Conclusion {
+func (c *Case) tooOld(o, by *loader.Object) finding.Finding {
 	s := c.Load
 	var versions []string
 	asserts := ""
@@ -483,10 +458,8 @@ func (c *Case) tooOld(o, by *loader.Object) Conclusion {
 	if asserts != "" {
 		asserts = "; it has no symbol versions at all, and the loader ends the process where it binds " + asserts
 	}
-	p := Conclusion{ID: MissingVersion, Object: o, By: by,
-		Message: fmt.Sprintf("%s (%s) does not define %s, which %s needs", o.Path, o.How(nil), strings.Join(versions, ", "),
-			c.who(by)) + asserts,
-		Remedy: remedy.Do("put the directory of a newer one first, or build against this one")}
+	p := on(finding.MissingVersion, o, by, remedy.Do("put the directory of a newer one first, or build against this one"),
+		"%s (%s) does not define %s, which %s needs%s", o.Path, o.How(nil), strings.Join(versions, ", "), c.who(by), asserts)
 	if loader.OfGLibc(o.Name) { // which is one with its loader
 		p.Remedy = remedy.Do(
 			"build against this glibc, or start the program with the loader of a newer one: a %s of another glibc than the "+
@@ -504,10 +477,10 @@ func (c *Case) tooOld(o, by *loader.Object) Conclusion {
 	}
 	for _, entry := range list[slices.Index(list, o.Entry)+1:] {
 		if dir, ok := s.Expand(o.List, entry); ok && entry != "" && s.Holds(dir, o.Name) {
-			p.others = append(p.others, c.Edit(o.List, "runpath", "edit", "--replace-entry",
+			p.Others = append(p.Others, c.Edit(o.List, "runpath", "edit", "--replace-entry",
 				o.Entry+"="+entry+":"+o.Entry).And(": then %s is found", path.Join(dir, o.Name)))
 		}
 	}
-	p.others = append(p.others, words)
+	p.Others = append(p.Others, words)
 	return p
 }

@@ -9,6 +9,7 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/driver/symbols"
+	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
@@ -158,9 +159,6 @@ func undefined(s *loader.Load) (out []loader.Unbound, err error) {
 	return out, nil
 }
 
-// UndefinedSymbol is the identifier of what the process does not find a definition of.
-const UndefinedSymbol = "undefined-symbol"
-
 // symbols reports references that nothing in the process defines. Of a program they are certain, where every library
 // was found: what is bound at once, or is data, ends it. A library may take symbols from whoever opens it; of the
 // driver's and the toolkit's it is known whose they are.
@@ -270,9 +268,9 @@ func (c *Case) unbound(o *loader.Object, all []loader.Unbound, certain bool) {
 	}
 	for _, g := range order {
 		these := names[g]
-		f := Conclusion{ID: UndefinedSymbol, By: o, Library: these[0],
-			Remedy: remedy.Do("link it with the library that defines it, or with the version that does")}
-		f.Message = fmt.Sprintf("%s refers to %s, which nothing in the process defines", c.who(o), remedy.List(these))
+		f := on(finding.UndefinedSymbol, nil, o, remedy.Do("link it with the library that defines it, or with the version that does"),
+			"%s refers to %s, which nothing in the process defines", c.who(o), remedy.List(these))
+		f.Library = these[0]
 		known := c.ofDriver(these[0])
 		switch {
 		case known:
@@ -292,13 +290,13 @@ func (c *Case) unbound(o *loader.Object, all []loader.Unbound, certain bool) {
 		}
 		switch {
 		case g.late:
-			f.Severity = Warning
+			f.Severity = finding.Warning
 			f.Message += "; it fails when the function is called first"
 			if !certain && g.owner == "" {
-				f.Severity = Note
+				f.Severity = finding.Note
 			}
 		case !certain && g.owner == "":
-			f.Severity = Warning
+			f.Severity = finding.Warning
 			f.Message += "; it cannot be opened"
 		}
 		c.report(f)

@@ -2,6 +2,7 @@ package remedy
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -69,4 +70,14 @@ func Count(n int, what string) string {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// Union returns some names with those of others that are not among them.
+func Union(names, others []string) []string {
+	for _, name := range others {
+		if !slices.Contains(names, name) {
+			names = append(slices.Clip(names), name)
+		}
+	}
+	return names
 }

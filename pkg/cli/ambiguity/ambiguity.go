@@ -12,7 +12,7 @@ import (
 	"cuda-runpath/pkg/cli/sweep"
 	"cuda-runpath/pkg/cli/walk"
 	"cuda-runpath/pkg/elfimage"
-	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/tree"
@@ -102,7 +102,7 @@ func checkAmbiguity(s *walk.Session, a *check.Checker, in func(string) string) e
 			}
 			for _, r := range a.Unchecked(paths, seen) {
 				if s.InPackage { // nor is it a failure of a package
-					r.Findings[0].Severity = explain.Warning
+					r.Findings[0].Severity = finding.Warning
 				}
 				all = append(all, findings.CheckedFile(r))
 			}

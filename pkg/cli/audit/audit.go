@@ -26,6 +26,7 @@ import (
 	"cuda-runpath/pkg/cli/walk"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/inorder"
 	"cuda-runpath/pkg/loader"
@@ -76,7 +77,7 @@ runpath audit --sarif findings.sarif --baseline accepted app`,
 
 // kinds are the kinds of findings, for completion.
 func kinds() (words []command.Word) {
-	for _, r := range explain.Rules() {
+	for _, r := range finding.Situations() {
 		words = append(words, command.Word{Word: r.ID, Means: r.Summary})
 	}
 	return words
@@ -102,7 +103,7 @@ func auditPaths(s *walk.Session, c *command.Line) error {
 		out.accepted.Dir = filepath.Dir(out.baseline)
 	}
 	for _, id := range out.ignore {
-		if !explain.Known(id) {
+		if !finding.Known(id) {
 			return command.Misusef("--ignore-finding %s: there is no such finding (--list-findings lists them)", id)
 		}
 	}
@@ -142,9 +143,9 @@ func explainFindings(c *command.Line) error {
 	if len(c.Args) > 0 {
 		return command.Misusef("--list-findings and --explain examine nothing: %q", c.Arg(0))
 	}
-	rules := explain.Rules()
+	rules := finding.Situations()
 	if id := c.String("explain"); c.IsSet("explain") {
-		i := slices.IndexFunc(rules, func(r explain.Rule) bool { return r.ID == id })
+		i := slices.IndexFunc(rules, func(r finding.Situation) bool { return r.ID == id })
 		if i < 0 {
 			return command.Misusef("--explain %s: there is no such finding (--list-findings lists them)", id)
 		}

@@ -11,6 +11,7 @@ import (
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/cli/walk"
 	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/finding"
 )
 
 // page is the page around the data: one file, no network.
@@ -50,14 +51,14 @@ type pageFile struct {
 
 // pageFinding is a finding and what its fix says beside the command, which is to be copied alone.
 type pageFinding struct {
-	explain.Conclusion
+	finding.Finding
 	Words string `json:"words"`
 }
 
 func writePage(w io.Writer, found *audited) error {
 	d := pageData{Title: strings.Join(found.paths, " "), Made: time.Now().UTC().Format("2006-01-02 15:04 UTC"),
 		Summary: &found.summary, Strings: []string{}, Files: []pageFile{}}
-	for _, r := range explain.Rules() {
+	for _, r := range finding.Situations() {
 		d.Rules = append(d.Rules, pageRule{r.ID, r.Summary, r.Help})
 	}
 	numbers := map[string]int{}

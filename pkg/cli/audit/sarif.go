@@ -8,7 +8,7 @@ import (
 
 	"cuda-runpath/pkg/audit"
 	"cuda-runpath/pkg/cli/command"
-	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/finding"
 )
 
 // writeSARIF writes the findings as SARIF 2.1.0 (OASIS standard).
@@ -17,7 +17,7 @@ func writeSARIF(w io.Writer, found *audited) error {
 	text := func(s string) object { return object{"text": strings.ToValidUTF8(s, "\ufffd")} }
 	index := map[string]int{}
 	rules, results := []object{}, []object{}
-	for i, r := range explain.Rules() {
+	for i, r := range finding.Situations() {
 		index[r.ID] = i
 		rules = append(rules, object{"id": r.ID, "shortDescription": text(r.Summary), "fullDescription": text(r.Help),
 			"help": text(r.Help), "defaultConfiguration": object{"level": r.Severity}})

@@ -23,6 +23,7 @@ import (
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/explain/places"
+	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/inorder"
 	"cuda-runpath/pkg/loader"
@@ -226,14 +227,14 @@ func (o *explainOptions) explain(s *walk.Session, arg string) *answer {
 	its, load := o.Case(state), state.Load
 	its.Provider = explain.Among(o.Loader, s.Paths)
 	var only *loader.Object
-	var found []explain.Conclusion
+	var found []finding.Finding
 	if load.Role != loader.Static {
 		its.Follow()
 		if o.lib != "" {
 			only = its.Find(o.lib)
 		}
-		found = slices.DeleteFunc(its.Conclusions(), func(c explain.Conclusion) bool { return only != nil && !c.Of(only) })
-		worst := func(c *explain.Conclusion) int {
+		found = slices.DeleteFunc(its.Conclusions(), func(c finding.Finding) bool { return only != nil && !c.About(only.Name, only.Path) })
+		worst := func(c *finding.Finding) int {
 			if c.Stops() {
 				return -9
 			}
@@ -242,7 +243,7 @@ func (o *explainOptions) explain(s *walk.Session, arg string) *answer {
 		sort.SliceStable(found, func(i, j int) bool { return worst(&found[i]) < worst(&found[j]) })
 		a.missing = len(load.Missing())
 		a.bad = a.bad || load.Stops() != "" || only != nil && only.Fails() != "" ||
-			slices.ContainsFunc(found, func(c explain.Conclusion) bool { return c.Stops() })
+			slices.ContainsFunc(found, func(c finding.Finding) bool { return c.Stops() })
 	}
 	var symbols explain.File
 	if err := o.symbols.Answer(&symbols, load); err != nil {

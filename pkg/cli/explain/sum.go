@@ -8,8 +8,8 @@ import (
 
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/cli/walk"
-	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/explain/places"
+	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/starts"
 )
 
@@ -66,7 +66,7 @@ func writeSum(w *bytes.Buffer, name string, sum *places.Sum, ink command.Ink) {
 	for i := range sum.Findings {
 		f := &sum.Findings[i]
 		hue := command.Red
-		if f.Severity != explain.Error {
+		if f.Severity != finding.Error {
 			hue = command.Yellow
 		}
 		fix := ""

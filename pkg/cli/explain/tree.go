@@ -10,6 +10,7 @@ import (
 
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/process"
 )
@@ -47,7 +48,7 @@ func (p *printer) write(hue command.Hue, parts ...string) {
 }
 
 // writeTree prints a load as a tree, with what is concluded of it below.
-func writeTree(w *bytes.Buffer, its *explain.Case, found []explain.Conclusion, st treeStyle) {
+func writeTree(w *bytes.Buffer, its *explain.Case, found []finding.Finding, st treeStyle) {
 	s := its.Load
 	p := &printer{treeStyle: st, w: w, s: its, shown: map[*loader.Object]bool{}}
 	for i, via := range its.Start.Via {
@@ -96,16 +97,16 @@ func writeTree(w *bytes.Buffer, its *explain.Case, found []explain.Conclusion, s
 	}
 	last := ""
 	for _, c := range found {
-		if c.Verdict != nil || c.Severity == explain.Note && c.ID != explain.UnreadNote { // said below; a note
+		if c.Driver || c.Severity == finding.Note && c.ID != finding.UnreadNote { // said below; a note
 			continue
 		}
 		text := c.Message
-		if c.By != nil && c.By.Found() && slices.Contains([]string{explain.GPUCodeMissing, explain.GPUCodeJIT}, c.ID) {
-			text = fmt.Sprintf("GPU code: %s %s", c.By.Path, strings.TrimPrefix(text, c.By.Path+" "))
+		if c.By != "" && slices.Contains([]string{finding.GPUCodeMissing, finding.GPUCodeJIT}, c.ID) {
+			text = fmt.Sprintf("GPU code: %s %s", c.By, strings.TrimPrefix(text, c.By+" "))
 		}
-		if c.ID != explain.NoInterpreter { // said above
+		if c.ID != finding.NoInterpreter { // said above
 			hue := command.Red
-			if c.Severity != explain.Error {
+			if c.Severity != finding.Error {
 				hue = command.Yellow
 			}
 			fmt.Fprintln(p.w, p.paint(hue, text))

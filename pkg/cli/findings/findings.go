@@ -12,6 +12,7 @@ import (
 	"cuda-runpath/pkg/cli/flags"
 	"cuda-runpath/pkg/cli/walk"
 	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/tree"
@@ -38,14 +39,14 @@ func Options(c *command.Line) (explain.Options, error) {
 // Checked is one element of "files" in the JSON document of a check.
 type Checked struct {
 	walk.Report
-	Findings []explain.Conclusion `json:"findings"`
+	Findings []finding.Finding `json:"findings"`
 
 	Result *check.Report `json:"-"`
 }
 
 // CheckedFile is what a report says in the document and in the log, beside its findings.
 func CheckedFile(r *check.Report) *Checked {
-	e := &Checked{walk.NewReport(r.Path, r.Entries), append([]explain.Conclusion{}, r.Findings...), r}
+	e := &Checked{walk.NewReport(r.Path, r.Entries), append([]finding.Finding{}, r.Findings...), r}
 	e.Reason, e.Tag = r.Reason, r.Tag
 	switch {
 	case r.Outcome == check.Failed:
@@ -101,7 +102,7 @@ func Unexamined(f *tree.File, in func(string) string) *check.Report {
 }
 
 // Fix returns what to do about a finding: the remedy or, of a package, what its author writes where that is known.
-func Fix(s *walk.Session, f *explain.Conclusion, r remedy.Remedy) remedy.Remedy {
+func Fix(s *walk.Session, f *finding.Finding, r remedy.Remedy) remedy.Remedy {
 	if text := f.FixInPackage(); s.InPackage && text != remedy.Text(f.Fix) {
 		return remedy.Do("%s", text)
 	}
@@ -110,13 +111,13 @@ func Fix(s *walk.Session, f *explain.Conclusion, r remedy.Remedy) remedy.Remedy 
 
 // Print prints a line, where stdout is for text, and where one command is the fix a second
 // one that is nothing else.
-func Print(s *walk.Session, path string, f *explain.Conclusion, fix remedy.Remedy) {
-	what := s.Ink.Paint(map[explain.Severity]command.Hue{explain.Error: command.Red,
-		explain.Warning: command.Yellow}[f.Severity], string(f.Severity))
+func Print(s *walk.Session, path string, f *finding.Finding, fix remedy.Remedy) {
+	what := s.Ink.Paint(map[finding.Severity]command.Hue{finding.Error: command.Red,
+		finding.Warning: command.Yellow}[f.Severity], string(f.Severity))
 	if f.Accepted {
 		what = "accepted"
 	}
-	if shown := s.Verbose || !f.Accepted && f.Severity != explain.Note; shown {
+	if shown := s.Verbose || !f.Accepted && f.Severity != finding.Note; shown {
 		line := fmt.Sprintf("%s: %s: %s", command.Printable(path), what, command.Printable(f.Message))
 		if fix.Command == nil {
 			s.Say("%s. fix: %s [%s]", line, command.Printable(fix.Fix), f.ID)

@@ -15,6 +15,7 @@ import (
 	"cuda-runpath/pkg/cli/sweep"
 	"cuda-runpath/pkg/cli/walk"
 	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/tree"
@@ -80,15 +81,15 @@ type gpuList struct {
 // gpuFile is one element of "files" in the JSON document of gpu.
 type gpuFile struct {
 	walk.Report
-	Containers int                  `json:"containers"`
-	Bundles    int                  `json:"bundles,omitempty"` // of code for AMD's GPUs
-	Bytes      uint64               `json:"bytes"`             // of both, in the file
-	Code       []gpucode.Listed     `json:"code"`
-	Sections   []gpuSection         `json:"sections"`
-	Damaged    []string             `json:"damaged"` // what is wrong with containers
-	NoSections bool                 `json:"no_sections,omitempty"`
-	Thinned    []string             `json:"thinned,omitempty"` // for which GPUs "runpath thin" has left code
-	Findings   []explain.Conclusion `json:"findings,omitempty"`
+	Containers int               `json:"containers"`
+	Bundles    int               `json:"bundles,omitempty"` // of code for AMD's GPUs
+	Bytes      uint64            `json:"bytes"`             // of both, in the file
+	Code       []gpucode.Listed  `json:"code"`
+	Sections   []gpuSection      `json:"sections"`
+	Damaged    []string          `json:"damaged"` // what is wrong with containers
+	NoSections bool              `json:"no_sections,omitempty"`
+	Thinned    []string          `json:"thinned,omitempty"` // for which GPUs "runpath thin" has left code
+	Findings   []finding.Finding `json:"findings,omitempty"`
 
 	sum    gpucode.Sum
 	judged bool // it has code of a maker whose GPUs were asked for
@@ -166,7 +167,7 @@ func (l *gpuList) run(s *walk.Session) error {
 				r.Action, r.Level = tree.Skipped, logrus.WarnLevel
 			}
 			if s.Tolerant { // it is told of as damaged
-				r.Findings = slices.DeleteFunc(r.Findings, func(f explain.Conclusion) bool { return f.ID == explain.Malformed })
+				r.Findings = slices.DeleteFunc(r.Findings, func(f finding.Finding) bool { return f.ID == finding.Malformed })
 			}
 			return r, r.Reason != "" || r.Containers+r.Bundles > 0
 		},
@@ -196,9 +197,9 @@ func (l *gpuList) run(s *walk.Session) error {
 			}
 			for i := range r.Findings {
 				switch r.Findings[i].Severity {
-				case explain.Error:
+				case finding.Error:
 					sum.Errors++
-				case explain.Warning:
+				case finding.Warning:
 					sum.Warnings++
 				default:
 					sum.Notes++
@@ -240,10 +241,10 @@ func (l *gpuList) nothing(s *walk.Session, other bool) (all []*gpuFile) {
 		}
 		r := newGPUFile(path)
 		r.Action, r.Reason, r.Level = tree.Skipped, "no "+code, logrus.TraceLevel
-		r.Findings = []explain.Conclusion{{ID: explain.NothingChecked, Severity: explain.Warning,
+		r.Findings = []finding.Finding{{ID: finding.NothingChecked, Severity: finding.Warning,
 			Message: "nothing was checked: " + text, Remedy: fix}}
 		if l.strict && !s.InPackage {
-			r.Findings[0].Severity = explain.Error
+			r.Findings[0].Severity = finding.Error
 		}
 		all = append(all, r)
 	}
@@ -309,10 +310,10 @@ func (r *gpuFile) read(f *tree.File, l *gpuList) error {
 		r.Findings = append(r.Findings, explain.Code(code, l.targets, l.cuda)...)
 	}
 	for i := range r.Findings {
-		if f := &r.Findings[i]; l.warn && f.ID == explain.GPUCodeMissing {
-			f.Severity = explain.Warning
-		} else if l.strict && f.Severity == explain.Warning {
-			f.Severity = explain.Error
+		if f := &r.Findings[i]; l.warn && f.ID == finding.GPUCodeMissing {
+			f.Severity = finding.Warning
+		} else if l.strict && f.Severity == finding.Warning {
+			f.Severity = finding.Error
 		}
 	}
 	return nil

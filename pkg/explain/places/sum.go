@@ -12,6 +12,7 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/files"
+	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/inorder"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/process"
@@ -25,44 +26,12 @@ type Sum struct {
 	Starts int      `json:"starts"`
 	Asking []string `json:"asking"` // those that ask for the driver
 	// Findings are about what is loaded; each stands for the starts that it is of.
-	Findings []Shared     `json:"findings"`
-	Driver   []SharedCopy `json:"driver"`
+	Findings []finding.Finding `json:"findings"`
+	Driver   []explain.Verdict `json:"driver"`
 	// Optional are libraries of the driver that are opened by their names, by what may do without, and are not here.
 	Optional []string      `json:"optional"`
 	Toolkit  []ToolkitPart `json:"toolkit"`
 	GPUCode  []BuiltFor    `json:"gpu_code"`
-}
-
-// Shared is a conclusion on several starts.
-type Shared struct {
-	explain.Conclusion
-	Of []string `json:"of"`
-	// Part: it is about what nothing opens for sure that is in the place: who never asks for it never meets it.
-	Part bool `json:"part,omitempty"`
-}
-
-// SharedCopy is a verdict on a library of the driver, as several starts, or openers, have it.
-type SharedCopy struct {
-	explain.Verdict
-	Of   []string `json:"of"`
-	Part bool     `json:"part,omitempty"`
-
-	openers []string
-}
-
-// takes reports whether a verdict is this one, and takes it up: the same, or that on the same file which another opens.
-func (d *SharedCopy) takes(v *explain.Verdict, name string, part bool) bool {
-	if d.Text != v.Text && !(v.Opener != "" && len(d.openers) > 0 && v.Object.Found() &&
-		explain.Opened(d.Text, d.Opener) == explain.Opened(v.Text, v.Opener)) {
-		return false
-	}
-	if v.Opener != "" && !slices.Contains(d.openers, v.Opener) {
-		d.openers = append(d.openers, v.Opener)
-	}
-	if d.Part = d.Part && part; !slices.Contains(d.Of, name) {
-		d.Of = append(d.Of, name)
-	}
-	return true
 }
 
 // ToolkitPart is a library of the CUDA toolkit that is loaded.
@@ -111,7 +80,7 @@ func each(y *explain.System, jobs int, p *starts.Place, visit func(*explain.Case
 // Summarize sums up what is concluded of the starts of a place, jobs at a time, and shows each to visit, which may be
 // nil.
 func Summarize(y *explain.System, jobs int, p *starts.Place, visit func(*explain.Case)) *Sum {
-	s := &Sum{Asking: []string{}, Findings: []Shared{}, Driver: []SharedCopy{}, Optional: []string{},
+	s := &Sum{Asking: []string{}, Findings: []finding.Finding{}, Driver: []explain.Verdict{}, Optional: []string{},
 		Toolkit: []ToolkitPart{}, GPUCode: []BuiltFor{}}
 	versions := map[string]string{}
 	if p.Python != nil {
@@ -128,22 +97,13 @@ func Summarize(y *explain.System, jobs int, p *starts.Place, visit func(*explain
 			s.Asking = append(s.Asking, name)
 		}
 		for _, f := range c.OfTheLoad() {
-			if f.Verdict != nil {
+			if f.Driver {
 				continue
 			}
-			part := parts[f.Object] || parts[f.By]
-			if part && f.Severity == explain.Error {
-				f.Severity = explain.Warning
+			if f.Part && f.Severity == finding.Error {
+				f.Severity = finding.Warning
 			}
-			i := slices.IndexFunc(s.Findings, func(g Shared) bool { return g.ID == f.ID && g.Message == f.Message })
-			if i < 0 {
-				i = len(s.Findings)
-				s.Findings = append(s.Findings, Shared{f, nil, part})
-			}
-			g := &s.Findings[i]
-			if g.Of = append(g.Of, name); g.Part && !part {
-				g.Severity, g.Part = f.Severity, false
-			}
+			s.Findings = finding.Merge(s.Findings, f, name)
 		}
 		for _, v := range c.Driver() {
 			if v.Optional() {
@@ -152,13 +112,11 @@ func Summarize(y *explain.System, jobs int, p *starts.Place, visit func(*explain
 				}
 				continue
 			}
-			i := 0
-			for i < len(s.Driver) && !s.Driver[i].takes(&v, name, parts[v.Object]) {
-				i++
-			}
-			if i == len(s.Driver) {
-				s.Driver = append(s.Driver, SharedCopy{Verdict: v, Part: true})
-				s.Driver[i].takes(&v, name, parts[v.Object])
+			v.Of, v.Part = []string{name}, parts[v.Object]
+			if i := slices.IndexFunc(s.Driver, func(d explain.Verdict) bool { return d.Same(&v) }); i < 0 {
+				s.Driver = append(s.Driver, v)
+			} else {
+				s.Driver[i].Take(&v)
 			}
 		}
 		for _, o := range c.WithFailed() {
@@ -177,12 +135,7 @@ func Summarize(y *explain.System, jobs int, p *starts.Place, visit func(*explain
 			}
 		}
 	})
-	for i := range s.Driver {
-		if d := &s.Driver[i]; len(d.openers) > 1 {
-			d.Text = explain.Opened(d.Text, d.Opener, d.openers...)
-		}
-	}
-	slices.SortStableFunc(s.Findings, func(a, b Shared) int { return b.Severity.Rank() - a.Severity.Rank() })
+	slices.SortStableFunc(s.Findings, func(a, b finding.Finding) int { return b.Severity.Rank() - a.Severity.Rank() })
 	slices.Sort(s.Optional)
 	slices.SortFunc(s.Toolkit, func(a, b ToolkitPart) int {
 		return cmp.Or(strings.Compare(a.Soname, b.Soname), strings.Compare(a.Path, b.Path))
@@ -193,7 +146,7 @@ func Summarize(y *explain.System, jobs int, p *starts.Place, visit func(*explain
 
 // Bad reports whether one of the starts fails, or does not get what it was meant to load.
 func (s *Sum) Bad() bool {
-	return slices.ContainsFunc(s.Findings, func(f Shared) bool { return f.Stops() })
+	return slices.ContainsFunc(s.Findings, func(f finding.Finding) bool { return f.Stops() })
 }
 
 // Toolkits returns the sonames of the toolkit's libraries, each once, with the versions that there are of it.

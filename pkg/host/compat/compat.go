@@ -10,6 +10,7 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/files"
+	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/forwardcompat"
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/loader"
@@ -71,7 +72,7 @@ func (w Wants) Linked(link string) (linked bool) {
 	its := explain.New(w.by, explain.Options{Layout: explain.Layout{DriverLink: link}}).Case(w.load)
 	for _, o := range its.WithFailed() {
 		if v := its.Verdict(o); v != nil {
-			linked = v.Kind == explain.DriverAbsent || v.Origin == explain.FromCompat ||
+			linked = v.Kind == finding.DriverAbsent || v.Origin == explain.FromCompat ||
 				runpath.Key(path.Dir(o.Path)) == runpath.Key(link) && v.Good
 			if !linked {
 				return false

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"cuda-runpath/pkg/loader"
@@ -95,13 +94,4 @@ func few(names []string) string {
 		return strings.Join(names[:5], ", ") + fmt.Sprintf(" and %d more", len(names)-5)
 	}
 	return strings.Join(names, ", ")
-}
-
-// unless returns a verdict on what an object brings; where that is a part that nothing opens for sure, none that is in
-// the way.
-func (d *Diagnosis) unless(v Verdict, o ...*loader.Object) Verdict {
-	if v == Bad && slices.ContainsFunc(o, func(o *loader.Object) bool { return d.parts[o] }) {
-		return Warning
-	}
-	return v
 }

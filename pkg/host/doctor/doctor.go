@@ -129,16 +129,6 @@ func (h *Doctor) sudo(command string) string {
 // itself begins a command of hostDriver for root.
 func (h *Doctor) itself() string { return h.sudo(remedy.Quote(cmp.Or(h.Itself, "hostDriver"))) }
 
-// union returns some names with those of others that are not among them.
-func union(names, others []string) []string {
-	for _, name := range others {
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
 // place says what the starts of a directory, or those by an interpreter, would load, each fact once with those that it
 // is about. What nothing opens for sure is in nobody's way.
 func (d *Diagnosis) place(system *explain.System, place *starts.Place, look func(*Diagnosis, *explain.Case)) {
@@ -156,28 +146,21 @@ func (d *Diagnosis) place(system *explain.System, place *starts.Place, look func
 			if !asks && f.Verdict == Bad { // which has nothing to do with the driver
 				f.Verdict = Warning
 			}
-			key := f.Subject + f.Text
-			if len(f.openers) > 0 {
-				key = f.Subject + explain.Opened(f.Text, f.openers[0])
-			}
+			key := f.Subject + explain.Opened(f.Text, f.openers, nil)
 			i, known := at[key]
 			if !known {
 				i = len(d.Facts)
 				at[key], d.Facts = i, append(d.Facts, f)
 			}
-			d.Facts[i].openers = union(d.Facts[i].openers, f.openers)
+			all := remedy.Union(d.Facts[i].openers, f.openers)
+			d.Facts[i].Text, d.Facts[i].openers = explain.Opened(d.Facts[i].Text, d.Facts[i].openers, all), all
 			if d.Facts[i].Of = append(d.Facts[i].Of, name); f.Verdict == Bad {
 				d.Facts[i].Verdict, d.Facts[i].Error = Bad, cmp.Or(d.Facts[i].Error, f.Error)
 			}
 			d.Works = d.Works && f.Verdict != Bad
 		}
-		d.examined, d.compiled = union(d.examined, one.examined), union(d.compiled, one.compiled)
+		d.examined, d.compiled = remedy.Union(d.examined, one.examined), remedy.Union(d.compiled, one.compiled)
 	})
-	for i := range d.Facts {
-		if f := &d.Facts[i]; len(f.openers) > 1 {
-			f.Text = explain.Opened(f.Text, f.openers[0], f.openers...)
-		}
-	}
 	by := ""
 	if sum.Interpreter != "" {
 		by = " with " + sum.Interpreter

@@ -6,6 +6,7 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/loader"
@@ -59,16 +60,16 @@ func (h *Doctor) checkGPUCode(d *Diagnosis, load *loader.Load, gpus host.GPUs, c
 		d.examined = append(d.examined, path.Base(o.Path))
 		failing, problems := 0, explain.Code(code, targets, version)
 		for _, p := range problems {
-			if p.ID == explain.GPUCodeMissing {
+			if p.ID == finding.GPUCodeMissing {
 				failing += len(p.GPUs)
 			}
 		}
 		for _, p := range problems {
 			verdict := Warning // another GPU does, or the library is only opened where it is wanted
 			switch {
-			case p.ID == explain.GPUCodeJIT && !slices.Contains(d.compiled, path.Base(o.Path)):
+			case p.ID == finding.GPUCodeJIT && !slices.Contains(d.compiled, path.Base(o.Path)):
 				d.compiled = append(d.compiled, path.Base(o.Path))
-			case p.ID == explain.GPUCodeMissing:
+			case p.ID == finding.GPUCodeMissing:
 				if all && failing == len(targets) && o.Certain() {
 					verdict = Bad
 				}

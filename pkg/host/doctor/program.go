@@ -9,6 +9,7 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/forwardcompat"
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/loader"
@@ -41,29 +42,32 @@ func (h *Doctor) checkProgram(d *Diagnosis, its *explain.Case, drv *host.Driver,
 	}
 	for _, c := range found() {
 		from, fix, about, verdict := load.Main.Path, c.Remedy, subject, Warning
-		if c.By != nil {
-			from = c.By.Path
+		if c.By != "" {
+			from = c.By
 		}
 		switch {
 		// said of the driver; a note
-		case c.Verdict != nil, c.Severity == explain.Note && c.ID != explain.UnreadNote && c.ID != explain.OpenFails:
+		case c.Driver, c.Severity == finding.Note && c.ID != finding.UnreadNote && c.ID != finding.OpenFails:
 			continue
-		case c.ID == explain.Unresolved, c.ID == explain.UnresolvedIndirect:
+		case c.ID == finding.Unresolved, c.ID == finding.UnresolvedIndirect:
 			fix = fix.And("; where it is looked for: " + remedy.Quote("runpath", "explain", program))
-		case slices.Contains(explain.OfNotes, c.ID):
+		case slices.Contains(finding.OfNotes, c.ID):
 			about = "resolution note"
 		}
 		switch {
-		case c.Stops(), c.ID == explain.Ambiguous && c.Severity == explain.Error &&
+		case c.Stops(), c.ID == finding.Ambiguous && c.Severity == finding.Error &&
 			slices.ContainsFunc(its.Verdicts(), func(v *explain.Verdict) bool {
 				// another than the driver link's is loaded
 				return v.Soname == driver.LibCUDA && c.Library == driver.LibCUDA && !v.Good
 			}):
 			verdict = Bad
-		case c.Severity == explain.Note:
+		case c.Severity == finding.Note:
 			verdict = Note
 		}
-		f := d.addRemedy(about, d.unless(verdict, c.Object, c.By), from, fix, "%s", c.Message)
+		if verdict == Bad && c.Part {
+			verdict = Warning
+		}
+		f := d.addRemedy(about, verdict, from, fix, "%s", c.Message)
 		f.Kind, f.Library = c.ID, c.Library
 	}
 	d.Asks = its.NeedsDriver(nil) || slices.ContainsFunc(apis, func(a api) bool {
@@ -267,22 +271,22 @@ func (h *Doctor) checkLibrary(d *Diagnosis, its *explain.Case, v *explain.Verdic
 					"compiled at run time fails", path.Base(o.Path))
 		}
 		return
-	case v.Kind == explain.DriverBeforeCompat:
+	case v.Kind == finding.DriverBeforeCompat:
 		bad = Warning
 	case v.Kind == "":
 		bad = Note
-	case v.Kind == explain.LoadError && o.Certain():
+	case v.Kind == finding.LoadError && o.Certain():
 		return // said of the program
-	case o.Found() && v.Kind != explain.UnfitDriver:
+	case o.Found() && v.Kind != finding.UnfitDriver:
 	case strings.Contains(o.Name, "/"):
-	case v.Kind == explain.NoDriverLink && v.Command == nil: // nobody edits the file
+	case v.Kind == finding.NoDriverLink && v.Command == nil: // nobody edits the file
 		fix = v.Remedy
 		if !linkWorks {
 			fix = fix.And("; for all programs: " + install)
 		}
-	case v.Kind == explain.NoDriverLink && linkWorks:
+	case v.Kind == finding.NoDriverLink && linkWorks:
 		fix = remedy.Run(v.Command...)
-	case v.Kind == explain.NoDriverLink:
+	case v.Kind == finding.NoDriverLink:
 		fix = remedy.Do(d.offer(run + "; or for good: " + remedy.Quote(v.Command...) + ", then " + install))
 	case o.Found() && path.Dir(o.Path) != h.Machine.Link(h.Prefix): // by a directory in which another driver is
 		fix = remedy.Do(run + ", or remove that driver")
@@ -296,10 +300,12 @@ func (h *Doctor) checkLibrary(d *Diagnosis, its *explain.Case, v *explain.Verdic
 	if subject == path.Base(v.Soname) { // else that says which one it is about
 		text = strings.TrimLeft(strings.TrimPrefix(text, v.Soname), ": ")
 	}
-	bad = d.unless(bad, o)
+	if bad == Bad && d.parts[o] {
+		bad = Warning
+	}
 	f := d.addRemedy(subject, bad, from, fix, "%s", text)
-	if f.Kind, f.Library = v.Kind, path.Base(o.Name); v.Opener != "" && o.Found() {
-		f.openers = []string{v.Opener}
+	if f.Kind, f.Library = v.Kind, path.Base(o.Name); o.Found() {
+		f.openers = v.Openers
 	}
 	if bad == Bad && (o.Found() || !o.Certain()) { // else the program does not start
 		f.Error = v.Answer

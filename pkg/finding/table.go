@@ -1,61 +1,73 @@
-package explain
+package finding
 
 import (
 	"slices"
 	"sort"
 )
 
-// Severity says how bad a finding is.
-type Severity string
-
-// The severities.
-const (
-	Error   Severity = "error"   // the program does not work, or not the way it was meant to
-	Warning Severity = "warning" // it works here and now, by luck
-	Note    Severity = "note"    // could be tidier
-)
-
-// Rank orders severities, the worst last.
-func (s Severity) Rank() int { return slices.Index([]Severity{Note, Warning, Error}, s) }
-
-// Rule describes one kind of finding.
-type Rule struct {
+// Situation is what several findings have in common.
+type Situation struct {
 	ID       string
 	Severity Severity // the usual one
 	Summary  string
-	Help     string
+	Help     string // why it matters
 }
 
-// The identifiers of the findings; of those that [Case] concludes, they are in package
+// The identifiers of the situations.
 const (
-	EmptyEntry      = "empty-entry"
-	RelativeEntry   = "relative-entry"
-	UnknownToken    = "unknown-token"
-	MangledEntry    = "mangled-entry"
-	WritableEntry   = "world-writable-entry"
-	RelativeNeeded  = "relative-needed"
-	BuildNeeded     = "build-directory-needed"
-	BuildEntry      = "build-directory-entry"
-	FHSEntry        = "fhs-entry"
-	StubEntry       = "stub-entry"
-	Ambiguous       = "ambiguous-library"
-	Shadowing       = "driver-shadowed"
-	DuplicateEntry  = "duplicate-entry"
-	DanglingEntry   = "missing-directory"
-	UnusedEntry     = "unused-entry"
-	ShadowedRPath   = "rpath-beside-runpath"
-	KeptReference   = "kept-reference"
-	WrongMachine    = "wrong-machine"
-	FHSInterpreter  = "fhs-interpreter"
-	UnreadableFile  = "unreadable-file"
-	DriverByName    = "driver-by-name"
-	ExecutableStack = "executable-stack"
-	StoppedEdit     = "stopped-edit"
-	ByEnvironment   = "decided-by-environment"
-	NothingChecked  = "nothing-checked"
+	EmptyEntry         = "empty-entry"
+	RelativeEntry      = "relative-entry"
+	UnknownToken       = "unknown-token"
+	MangledEntry       = "mangled-entry"
+	WritableEntry      = "world-writable-entry"
+	RelativeNeeded     = "relative-needed"
+	BuildNeeded        = "build-directory-needed"
+	BuildEntry         = "build-directory-entry"
+	FHSEntry           = "fhs-entry"
+	StubEntry          = "stub-entry"
+	Ambiguous          = "ambiguous-library"
+	Shadowing          = "driver-shadowed"
+	DuplicateEntry     = "duplicate-entry"
+	DanglingEntry      = "missing-directory"
+	UnusedEntry        = "unused-entry"
+	ShadowedRPath      = "rpath-beside-runpath"
+	KeptReference      = "kept-reference"
+	WrongMachine       = "wrong-machine"
+	FHSInterpreter     = "fhs-interpreter"
+	UnreadableFile     = "unreadable-file"
+	DriverByName       = "driver-by-name"
+	ExecutableStack    = "executable-stack"
+	StoppedEdit        = "stopped-edit"
+	ByEnvironment      = "decided-by-environment"
+	NothingChecked     = "nothing-checked"
+	NoInterpreter      = "missing-interpreter"
+	LoadError          = "load-error"
+	Unresolved         = "unresolved-library"
+	UnresolvedIndirect = "unresolved-dependency"
+	MissingVersion     = "missing-version"
+	LibcMismatch       = "libc-mismatch"
+	StubLoaded         = "stub-loaded"
+	DriverBeforeCompat = "driver-before-compat"
+	CompatHarms        = "compat-harms"
+	NoDriverLink       = "no-driver-link"
+	DriverAbsent       = "driver-absent"
+	UnfitDriver        = "unfit-driver"
+	GPUCodeMissing     = "gpu-code-missing"
+	GPUCodeJIT         = "gpu-code-jit"
+	GPUCodeUnasked     = "gpu-code-unasked"
+	Malformed          = "malformed-file"
+	OpenFails          = "open-fails"
+	ProgramAbsent      = "missing-program"
+	NoteNamesStub      = "note-names-stub"
+	NoteBypassesDriver = "note-bypasses-driver"
+	StaleNote          = "stale-note"
+	UnreadNote         = "unread-note"
+	TwoMajors          = "two-cuda-majors"
+	OpenedAbsent       = "opened-library-absent"
+	UndefinedSymbol    = "undefined-symbol"
 )
 
-var rules = []Rule{
+var situations = []Situation{
 	{EmptyEntry, Error, "empty entry in the run path",
 		"The loader takes an empty entry for the current working directory: whoever can write to the directory in which " +
 			"the program is started can run code in it."},
@@ -168,33 +180,31 @@ var rules = []Rule{
 	{UnreadableFile, Error, "the file cannot be read", "It was not examined."},
 }
 
-// Rules returns all kinds of findings, by identifier.
-func Rules() []Rule {
-	all := append([]Rule(nil), rules...)
+// Situations returns the table, by identifier.
+func Situations() []Situation {
+	all := slices.Clone(situations)
 	sort.Slice(all, func(i, j int) bool { return all[i].ID < all[j].ID })
 	return all
 }
 
-// Known reports whether an identifier is a finding's.
-func Known(id string) bool {
-	return slices.ContainsFunc(rules, func(r Rule) bool { return r.ID == id })
-}
+// Known reports whether an identifier is a situation's.
+func Known(id string) bool { return of(id).Summary != "" }
 
-func rule(id string) Rule {
-	for _, r := range rules {
-		if r.ID == id {
-			return r
-		}
+func of(id string) Situation {
+	if i := slices.IndexFunc(situations, func(s Situation) bool { return s.ID == id }); i >= 0 {
+		return situations[i]
 	}
-	return Rule{ID: id, Severity: Error}
+	return Situation{ID: id, Severity: Error}
 }
 
-// ofTheLoad are the kinds that are about what is loaded; the others are about how the file, or its run path, is
-// written.
+// ofTheLoad are the situations of what is loaded; the others are of how the file, or its run path, is written.
 var ofTheLoad = []string{NoInterpreter, LoadError, Unresolved, UnresolvedIndirect, MissingVersion, LibcMismatch,
-	StubLoaded, CompatHarms,
-	NoDriverLink, DriverAbsent, UnfitDriver, OpenFails, UndefinedSymbol, OpenedAbsent, TwoMajors, GPUCodeMissing,
-	Malformed, UnreadableFile}
+	StubLoaded, CompatHarms, NoDriverLink, DriverAbsent, UnfitDriver, OpenFails, UndefinedSymbol, OpenedAbsent, TwoMajors,
+	GPUCodeMissing, Malformed, UnreadableFile}
 
-// Stops reports whether a start does not come to its end by the conclusion, or not with what it was meant to load.
-func (c *Conclusion) Stops() bool { return c.Severity == Error && slices.Contains(ofTheLoad, c.ID) }
+// OfNotes are the situations of resolution notes.
+var OfNotes = []string{NoteNamesStub, NoteBypassesDriver, StaleNote, UnreadNote}
+
+// OfAmbiguity are those of which noRunpathAmbiguity speaks.
+var OfAmbiguity = append([]string{EmptyEntry, StubEntry, RelativeNeeded, BuildNeeded, DriverBeforeCompat, Ambiguous,
+	Shadowing, LibcMismatch, UndefinedSymbol}, OfNotes...)

@@ -1,0 +1,135 @@
+// Package finding has what is concluded of files, of the processes that they make and of hosts: each finding is one
+// [Situation] of one table, and has what it is about, how bad that is, and a remedy. All commands show findings, or
+// select from them.
+package finding
+
+import (
+	"cmp"
+	"path"
+	"slices"
+
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/remedy"
+)
+
+// Severity says how bad a finding is.
+type Severity string
+
+// The severities.
+const (
+	Error   Severity = "error"   // the program does not work, or not the way it was meant to
+	Warning Severity = "warning" // it works here and now, by luck
+	Note    Severity = "note"    // could be tidier
+)
+
+// Rank orders severities, the worst last.
+func (s Severity) Rank() int { return slices.Index([]Severity{Note, Warning, Error}, s) }
+
+// Finding is one thing that can be said of a file, a start or a host, and what to do about it.
+type Finding struct {
+	ID       string   `json:"id"`
+	Severity Severity `json:"severity"`
+	Message  string   `json:"message"` // the cause, in a sentence
+	remedy.Remedy
+	Entry    *string `json:"entry,omitempty"`    // as written in the run path
+	Position int     `json:"position,omitempty"` // of the entry, from 1
+	Library  string  `json:"library,omitempty"`
+	Line     int     `json:"line,omitempty"`  // of a script, from 1
+	Bytes    uint64  `json:"bytes,omitempty"` // that it is about
+	// Libraries are all names where it is about several.
+	Libraries  []string    `json:"libraries,omitempty"`
+	Candidates []Candidate `json:"candidates,omitempty"`
+	Accepted   bool        `json:"accepted,omitempty"` // a baseline has it
+	// Of are the starts that it is about, of several. Part: it is about what nothing opens for sure that is among them:
+	// who never asks for it never meets it.
+	Of   []string `json:"of,omitempty"`
+	Part bool     `json:"part,omitempty"`
+
+	// File is the library that it is about, By the file that asks for it, as the loader names them; "" for none, and for
+	// one that is not found.
+	File string `json:"-"`
+	By   string `json:"-"`
+	// Driver says that it is about the copy of one of the driver's libraries; Optional, that it is opened by its name by
+	// what may do without.
+	Driver   bool     `json:"-"`
+	Optional bool     `json:"-"`
+	Answer   int      `json:"-"` // the error that CUDA answers; 0 for none, or not known
+	GPUs     []string `json:"-"` // that cannot run the code
+	// Others are what helps where Remedy, tried, does not.
+	Others []remedy.Remedy `json:"-"`
+}
+
+// Candidate is one of several files of the same name.
+type Candidate struct {
+	Path     string `json:"path"`
+	Position int    `json:"position"` // of its directory in the run path, from 1
+	Wins     bool   `json:"wins"`     // the loader takes it
+}
+
+// Strictly returns a finding with its severity: the situation's where it has none, and with strict an error for a
+// warning.
+func (f Finding) Strictly(strict bool) Finding {
+	if f.Severity = cmp.Or(f.Severity, of(f.ID).Severity); strict && f.Severity == Warning {
+		f.Severity = Error
+	}
+	return f
+}
+
+// OfTheLoad reports whether a finding is about what is loaded.
+func (f *Finding) OfTheLoad() bool { return slices.Contains(ofTheLoad, f.ID) }
+
+// Stops reports whether a start does not come to its end by the finding, or not with what it was meant to load.
+func (f *Finding) Stops() bool { return f.Severity == Error && f.OfTheLoad() }
+
+// About reports whether a finding is about a library, by the name that was asked for and its file, or what it needs.
+func (f *Finding) About(name, file string) bool {
+	return file != "" && (f.File == file || f.By == file) ||
+		f.File == "" && path.Base(f.Library) == path.Base(name)
+}
+
+// Same reports whether two findings say the same.
+func (f *Finding) Same(g *Finding) bool { return f.ID == g.ID && f.Message == g.Message }
+
+// Merge adds a finding on a start to those on several: one that says the same is its, too.
+func Merge(all []Finding, f Finding, start string) []Finding {
+	i := slices.IndexFunc(all, func(g Finding) bool { return g.Same(&f) })
+	if i < 0 {
+		i = len(all)
+		all = append(all, f)
+		all[i].Of = nil
+	}
+	g := &all[i]
+	if g.Of = append(g.Of, start); g.Part && !f.Part {
+		g.Severity, g.Part = f.Severity, false
+	}
+	return all
+}
+
+// FixInPackage returns what the author of a Nix package writes to settle a finding: inside a build, or in a store,
+// nobody runs the command that [Finding] names. Where there is nothing better than that command in the package, it
+// is the Finding's Fix. The settings are those of hooks/, the chapter on them is nix/hooks.section.md.
+func (f *Finding) FixInPackage() remedy.Text {
+	switch f.ID {
+	case EmptyEntry:
+		// nixpkgs' own autoAddDriverRunpath writes them
+		return "add cudaRunpathHook to nativeBuildInputs, which drops empty entries"
+	case StubEntry:
+		return "add stubReplace to nativeBuildInputs, and do not set dontStubReplace"
+	case StoppedEdit:
+		return "have it built again: an edit by hand was stopped there"
+	case DriverBeforeCompat:
+		return "add addCudaCompatRunpath to nativeBuildInputs, and do not set dontAddCudaCompatRunpath"
+	case Ambiguous:
+		const ignore = "set noRunpathAmbiguityIgnore = [ %s ];"
+		if driver.Provides(f.Library) {
+			return remedy.Say(
+				"%s comes with the host's driver: leave the package that holds another one out of buildInputs; or, where that is "+
+					"a compat package, "+
+					"set cudaCompat to its directory; or "+ignore, f.Library, remedy.NixPattern(f.Library))
+		}
+		return remedy.Say(
+			"leave all but one of the packages that hold %s out of buildInputs; or, where the first one is meant, "+ignore,
+			f.Library, remedy.NixPattern(f.Library))
+	}
+	return remedy.Text(f.Fix)
+}
