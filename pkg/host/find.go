@@ -16,6 +16,7 @@ import (
 	"cuda-runpath/pkg/host/ldconf"
 	"cuda-runpath/pkg/ldcache"
 	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/store"
 	"cuda-runpath/pkg/sysroot"
 )
@@ -180,6 +181,10 @@ func (h *Host) find(m Machine, only string) (*Driver, error) {
 		where := fmt.Sprintf("the loader's cache or any of %d known places; --from DIR names another", len(places))
 		if len(h.From) > 0 {
 			where = strings.Join(h.From, " or ")
+		} else if dir := h.Outside(m); dir != "" {
+			where += ": here, --from " + remedy.Quote(dir) + " names the machine's own"
+		} else if h.inApptainer() {
+			where += "; or " + h.Container()
 		}
 		return d, fmt.Errorf("%w: no libcuda.so.1 for %s in %s", ErrNoDriver, m.Name, where)
 	}
@@ -201,7 +206,12 @@ func (h *Host) find(m Machine, only string) (*Driver, error) {
 	if only != "" {
 		return d, nil
 	}
-	for _, dir := range []string{d.Directory, path.Dir(chosen.File)} {
+	own := path.Dir(chosen.File)
+	if !slices.ContainsFunc(places, func(p place) bool { at, _ := h.Root.Resolve(p.dir); return at == own }) {
+		h.Saw(own)
+		h.look(place{own, chosen.Source}, m, "", found, d) // where alternatives lead, as Debian's
+	}
+	for _, dir := range []string{d.Directory, own} {
 		video := path.Join(dir, "vdpau") // libvdpau's own directory
 		h.Saw(video)
 		h.look(place{video, chosen.Source}, m, "", found, d)
@@ -260,6 +270,7 @@ func (h *Host) places(m Machine) (*ldcache.Cache, []place) {
 	// Before what the loader's cache says: WSL mounts the Windows driver here, and a Linux driver that was installed
 	// beside it by mistake does not work.
 	add(place{"/usr/lib/wsl/lib", "Windows' driver under WSL"})
+	add(place{apptainerDir, "--nv of Apptainer and Singularity"}) // in LD_LIBRARY_PATH there
 	if cacheErr == nil {
 		for _, of := range []func(name string) bool{func(name string) bool { return name == driver.LibCUDA },
 			driver.Provides} {
@@ -366,6 +377,34 @@ func (h *Host) look(p place, m Machine, only string, found *candidates, d *Drive
 // jetsonDirs are where L4T keeps its libraries, below the multiarch directory.
 var jetsonDirs = []string{"tegra", "tegra-egl", "nvidia"}
 
+// apptainerDir is where Apptainer and Singularity mount the driver's libraries with --nv.
+const apptainerDir = "/.singularity.d/libs"
+
+// besides returns the version of what belongs to a libcuda.so.1 without one, among files that may be beside it: the
+// loaded kernel module's, else the one that the links by soname agree on. It is "" where files have none, and where
+// they are not for it: under WSL, which has Windows' libcuda.so.1, a Linux driver's packages may be beside that.
+func (h *Host) besides(chosen Library, dirs map[string]bool, found *candidates) (version string) {
+	at := path.Dir(chosen.File)
+	if chosen.Version != "" || at != apptainerDir && !slices.Contains(jetsonDirs, path.Base(at)) {
+		return ""
+	}
+	if loaded := h.Kernel().Version; loaded != "" {
+		return loaded
+	}
+	for _, libs := range found.of {
+		for _, lib := range libs {
+			if lib.Version == "" || !dirs[path.Dir(lib.Path)] || path.Base(lib.Path) != lib.Soname {
+				continue
+			}
+			if version != "" && version != lib.Version {
+				return ""
+			}
+			version = lib.Version
+		}
+	}
+	return version
+}
+
 // complete returns the libraries that belong to the chosen libcuda.so.1: those of
 // its version, and of those without a version the ones that are beside it or,
 // where it has none itself, beside others of the set.
@@ -384,13 +423,14 @@ func (h *Host) complete(chosen Library, found *candidates) []Library {
 			dirs[path.Join(path.Dir(path.Dir(chosen.File)), sister)] = true
 		}
 	}
+	version := h.besides(chosen, dirs, found)
 	for _, libs := range found.of {
 		for _, lib := range libs {
 			beside := dirs[path.Dir(lib.Path)] || dirs[path.Dir(lib.File)]
 			if lib.Name == chosen.Name && lib.File != chosen.File {
 				continue
 			}
-			if lib.Version == chosen.Version && (lib.Version != "" || beside) || lib.Version == "" && beside {
+			if lib.Version == chosen.Version && lib.Version != "" || beside && (lib.Version == "" || lib.Version == version) {
 				set = append(set, lib)
 				break
 			}

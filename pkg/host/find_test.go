@@ -40,6 +40,15 @@ func TestFind(t *testing.T) {
 		return tinyelf.Object{Machine: elf.EM_AARCH64}.With(elf.DT_SONAME, soname)
 	}
 	store := "/nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-graphics-drivers"
+	const l4t = "/usr/lib/aarch64-linux-gnu/"
+	versioned := func(dir, version string) tree { // L4T's
+		files := tree{l4t[1:] + dir + "/libcuda.so.1.1": arm("libcuda.so.1"), l4t[1:] + dir + "/libcuda.so.1": "-> libcuda.so.1.1"}
+		for _, name := range []string{"libnvidia-ml", "libnvidia-ptxjitcompiler"} {
+			files[l4t[1:]+dir+"/"+name+".so."+version] = arm(name + ".so.1")
+			files[l4t[1:]+dir+"/"+name+".so.1"] = "-> " + name + ".so." + version
+		}
+		return files
+	}
 	for name, c := range map[string]struct {
 		files     tree
 		machine   string // x86_64 where it is not said
@@ -66,6 +75,24 @@ func TestFind(t *testing.T) {
 			"opt/nvidia/l4t-gpu-libs/openrm/libcuda.so.1.1": arm("libcuda.so.1"), "opt/nvidia/l4t-gpu-libs/openrm/libcuda.so.1": "-> libcuda.so.1.1",
 			"opt/nvidia/l4t-gpu-libs/openrm/libnvcuvid.so.1": arm("libnvcuvid.so.1"), "opt/nvidia/l4t-gpu-libs/nvgpu/libcuda.so.1": arm("libcuda.so.1"),
 			"etc/ld.so.conf": "include /etc/ld.so.conf.d/*.conf\n", "etc/ld.so.conf.d/000-nvidia-gpu-libs.conf": "/opt/nvidia/l4t-gpu-libs/openrm\n"}},
+		// Names as in meta-tegra's recipes: of what stands beside the libcuda.so.1.1, much has a version.
+		"Jetson, JetPack 6": {machine: "aarch64", directory: l4t + "nvidia", names: []string{"libcuda.so.1", "libnvidia-ml.so.1", "libnvidia-ptxjitcompiler.so.1"}, files: versioned("nvidia", "540.4.0")},
+		"Jetson, R32":       {machine: "aarch64", directory: l4t + "tegra", names: []string{"libcuda.so.1", "libnvidia-ml.so.1", "libnvidia-ptxjitcompiler.so.1"}, files: versioned("tegra", "440.18")},
+		"Jetson, two versions, of which one is loaded": {machine: "aarch64", directory: l4t + "nvidia", names: []string{"libcuda.so.1", "libnvidia-ptxjitcompiler.so.1"}, files: versioned("nvidia", "540.4.0").With(loaded("540.5.0")).With(tree{
+			l4t[1:] + "nvidia/libnvidia-ptxjitcompiler.so.540.5.0": arm("libnvidia-ptxjitcompiler.so.1")})},
+		"Jetson, two versions": {machine: "aarch64", directory: l4t + "nvidia", names: []string{"libcuda.so.1"}, files: versioned("nvidia", "540.4.0").With(tree{
+			l4t[1:] + "nvidia/libnvidia-ml.so.540.5.0": arm("libnvidia-ml.so.1"), l4t[1:] + "nvidia/libnvidia-ml.so.1": "-> libnvidia-ml.so.540.5.0"})},
+		"Jetson, and another driver's library elsewhere": {machine: "aarch64", directory: l4t + "tegra", names: []string{"libcuda.so.1"}, files: tree{
+			l4t[1:] + "tegra/libcuda.so.1": arm("libcuda.so.1"), "usr/lib64/libnvidia-ml.so.1": "-> libnvidia-ml.so.540.4.0", "usr/lib64/libnvidia-ml.so.540.4.0": arm("libnvidia-ml.so.1")}},
+		// Windows' libcuda.so.1.1 has no version either, and what a Linux driver's packages put beside it is not for it.
+		"WSL, and Linux' driver in it": {files: tree{"usr/lib/wsl/lib/libcuda.so.1.1": lib("libcuda.so.1"), "usr/lib/wsl/lib/libcuda.so.1": "-> libcuda.so.1.1", "sys/module/nvidia/version": version + "\n",
+			"usr/lib/wsl/lib/libnvidia-ptxjitcompiler.so.1": "-> libnvidia-ptxjitcompiler.so." + version, "usr/lib/wsl/lib/libnvidia-ptxjitcompiler.so." + version: lib("libnvidia-ptxjitcompiler.so.1")},
+			directory: "/usr/lib/wsl/lib", names: coreNames[:1]},
+		"Apptainer": {files: tree{".singularity.d/libs/libcuda.so.1": lib("libcuda.so.1"), ".singularity.d/libs/libnvidia-ml.so.1": lib("libnvidia-ml.so.1"),
+			".singularity.d/libs/libnvidia-ptxjitcompiler.so." + version: lib("libnvidia-ptxjitcompiler.so.1")}.With(loaded(version)).With(core("usr/lib64", "525.60.13")),
+			directory: "/.singularity.d/libs", names: coreNames, others: "/usr/lib64/libcuda.so.525.60.13"},
+		"Debian's alternatives, Tesla": {files: core("usr/lib/x86_64-linux-gnu/nvidia/tesla-535", version).With(tree{"usr/lib/x86_64-linux-gnu/libcuda.so.1": "-> /usr/lib/x86_64-linux-gnu/nvidia/tesla-535/libcuda.so.1"}),
+			directory: "/usr/lib/x86_64-linux-gnu", version: version, names: coreNames},
 		"Kubernetes": {files: core("usr/local/nvidia/lib64", version), directory: "/usr/local/nvidia/lib64", version: version, names: coreNames},
 		"NVIDIA's container toolkit": {files: tree{"usr/lib64/libcuda.so." + version: lib("libcuda.so.1"), "usr/lib64/libcuda.so.470.57.02": "", "usr/lib64/libcuda.so.1": "-> libcuda.so.470.57.02"},
 			directory: "/usr/lib64", version: version, names: coreNames[:1], rejected: "an empty file, such as a container's runtime leaves"},

@@ -61,9 +61,9 @@ func (h *Doctor) Diagnose(program string) *Diagnosis {
 	k := h.Kind(drv)
 	kernel := h.checkKernel(d, k)
 	if d.driverless = err != nil; d.driverless {
-		fix := "install the distribution's NVIDIA driver package"
-		if h.inContainer() {
-			fix = startWithGPUs
+		fix := cmp.Or(h.Container(), "install the distribution's NVIDIA driver package")
+		if dir := h.Outside(m); dir != "" {
+			fix = remedy.Quote("hostDriver", "run", "--from", dir) + " PROGRAM"
 		}
 		d.add("driver libraries", Bad, "ld.so.cache, known directories", fix, "%v", err).Error = 35
 		h.checkRejected(d, drv)

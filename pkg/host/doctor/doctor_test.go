@@ -64,6 +64,11 @@ func TestDiagnosis(t *testing.T) {
 		"no module":                 {files: good, without: "proc", works: true, says: []string{"ok kernel module: nvidia " + version}}, // /sys says it too
 		"no module at all":          {files: core("usr/lib64", version).With(devices).With(copies), says: []string{"bad kernel module: not loaded"}},
 		"no module, in a container": {files: core("usr/lib64", version).With(devices).With(copies).With(tree{".dockerenv": ""}), says: []string{"start the container with its GPUs"}},
+		"no driver, in Apptainer":   {files: devices.With(tree{".singularity.d/libs/": nil, ".dockerenv": ""}), says: []string{"bad driver libraries: no NVIDIA driver found", "-> start the container with --nv (apptainer exec --nv"}},
+		"no driver, in distrobox": {files: devices.With(core("run/host/usr/lib64", version)).With(tree{"run/.containerenv": ""}), says: []string{
+			"bad driver libraries: no NVIDIA driver found: no libcuda.so.1 for x86_64 in the loader's cache or any of ", ": here, --from /run/host/usr/lib64 names the machine's own",
+			"-> hostDriver run --from /run/host/usr/lib64 PROGRAM"}},
+		"no driver, in a container": {files: devices.With(tree{"run/.containerenv": "", "run/host/usr/lib64/libcuda.so.1": "-> gone"}), says: []string{"bad driver libraries: no NVIDIA driver found", "-> start the container with its GPUs"}, never: "/run/host"},
 		"two answers":               {files: good.With(loaded("545.23.06")), works: true, says: []string{"warning kernel module: /proc/driver/nvidia/version says " + version + ", /sys/module/nvidia/version says 545.23.06"}},
 		"upgraded, not rebooted":    {files: core("usr/lib64", version).With(devices).With(loaded("525.60.13")), says: []string{"bad versions: the kernel module is 525.60.13, the libraries are " + version, "sudo rmmod"}},
 		"an older library":          {files: core("usr/lib64", version).With(devices).With(loaded("545.23.06")).With(copies), says: []string{"install the libraries of driver 545.23.06", "bad driver link: /run/opengl-driver/lib leads to driver " + version + ", but the kernel module is 545.23.06"}},

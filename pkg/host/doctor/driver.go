@@ -74,19 +74,12 @@ func (h *Doctor) checkKernel(d *Diagnosis, k host.Kind) host.Kernel {
 		d.add(subject, Good, "/sys/module/nvgpu", "", "nvgpu (Jetson)")
 	default:
 		fix := h.sudo("modprobe nvidia")
-		if h.inContainer() {
-			fix = "load the module on the host, and " + startWithGPUs
+		if start := h.Container(); start != "" {
+			fix = "load the module on the host, and " + start
 		}
 		d.add(subject, Bad, host.ProcVersion, fix, "not loaded: there is no %s", host.ProcVersion).Error = 100
 	}
 	return kernel
-}
-
-// startWithGPUs is what brings the driver and the devices into a container.
-const startWithGPUs = "start the container with its GPUs (podman: --device nvidia.com/gpu=all; docker: --gpus all)"
-
-func (h *Doctor) inContainer() bool {
-	return h.Root.Exists("/.dockerenv") || h.Root.Exists("/run/.containerenv") || h.Root.Exists("/run/systemd/container")
 }
 
 func (h *Doctor) checkLibraries(d *Diagnosis, drv *host.Driver, kernel host.Kernel, k host.Kind) {
@@ -191,8 +184,8 @@ func (h *Doctor) checkDevices(d *Diagnosis, k host.Kind) {
 	default:
 		nodes = []string{"/dev/nvidiactl", "/dev/nvidia-uvm"}
 		fixes["/dev/nvidiactl"], fixes["/dev/nvidia-uvm"] = h.sudo("nvidia-modprobe -c=0"), h.sudo("nvidia-modprobe -u -c=0")
-		if h.inContainer() { // where nobody may make devices
-			fixes["/dev/nvidiactl"], fixes["/dev/nvidia-uvm"] = startWithGPUs, startWithGPUs
+		if start := h.Container(); start != "" { // where nobody may make devices
+			fixes["/dev/nvidiactl"], fixes["/dev/nvidia-uvm"] = start, start
 		}
 		gpus, _ := h.Root.Glob("/dev/nvidia[0-9]*")
 		if len(gpus) == 0 {
@@ -208,7 +201,7 @@ func (h *Doctor) checkDevices(d *Diagnosis, k host.Kind) {
 			if k == host.Jetson && node != "/dev/nvmap" {
 				verdict = Note // its name differs between L4T releases
 			}
-			if node == "/dev/nvidia-uvm" && !h.inContainer() && h.makesNodes() {
+			if node == "/dev/nvidia-uvm" && h.Container() == "" && h.makesNodes() {
 				d.add(subject, Note, "/dev", "",
 					"%s is missing: the driver has %s, which is root's, make it when the first CUDA program starts", node,
 					nvidiaModprobe)
