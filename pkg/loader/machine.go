@@ -214,6 +214,9 @@ var nativeCPU = sync.OnceValue(func() native {
 		}
 		return native{cpu, elf.EM_AARCH64}
 	}
+	// Kernels of some virtual machines leave "abm" (LZCNT) out, which the loader sees by CPUID. Every processor with
+	// AVX2 and BMI1 has it.
+	has["abm"] = has["abm"] || has["avx2"] && has["bmi1"]
 	all := func(flags ...string) bool {
 		return !slices.ContainsFunc(flags, func(f string) bool { return !has[f] })
 	}
