@@ -1,8 +1,8 @@
 """Makes the situations, runs their processes, and compares with the record and with what the commands say.
 
-Each situation is tests/situations/KIND/NAME.bash, made of the words of words.bash in an empty directory, by a worker in a mount
-namespace of its own: /run is empty there, so /run/opengl-driver is the situation's, and the directory has the same path for every
-worker. The line recorded for it is
+Each situation is a function, NAME, of tests/situations/KIND.bash. It is made of the words of words.bash in an empty directory, by a worker
+in a mount namespace of its own: /run is empty there, so /run/opengl-driver is the situation's, and the directory has the same path for every
+worker. The line that KIND.recorded has of it is
 
     NAME<TAB>STATUS OBJECT… [| NAME -> OBJECT +NEW… ] [| NAME !! MESSAGE] [| message of the loader]
 
@@ -129,7 +129,7 @@ class Situation:
         told = f"{self.options.work}/place/start"
         if os.path.exists(told):
             os.unlink(told)
-        done = subprocess.run(["bash", "-c", '. "$1/words.bash"; . "$1/$2.bash"', "-", HERE, self.ident], cwd=self.directory,
+        done = subprocess.run(["bash", "-c", '. "$1/words.bash"; . "$1/$2.bash"; "$3"', "-", HERE, *self.ident.split("/")], cwd=self.directory,
                               env={**self.base, "OBJECTS": self.options.work + "/objects", "START": told, "SITUATIONS": HERE},
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=120)
         if done.returncode == 77:
@@ -175,8 +175,18 @@ def worker(options):
         print(json.dumps({"ident": ident, **Situation(ident, options).work()}), flush=True)
 
 
+def situations(kind):
+    """The names of a kind's situations: its functions, which begin a line."""
+    try:
+        with open(f"{HERE}/{kind}.bash") as file:
+            return re.findall(r"^([a-z0-9-]+)\(\) \{$", file.read(), re.MULTILINE)
+    except FileNotFoundError:
+        return []
+
+
 def selected(what):
-    found = sorted(os.path.relpath(path, HERE)[:-len(".bash")] for path in glob.glob(HERE + "/*/*.bash"))
+    kinds = (os.path.basename(path)[:-len(".recorded")] for path in glob.glob(HERE + "/*.recorded"))
+    found = sorted(f"{kind}/{name}" for kind in kinds for name in situations(kind))
     chosen = [i for i in found if not what or any(i == w or i.startswith(w.rstrip("/") + "/") for w in what)]
     for name in what:
         if not any(i == name or i.startswith(name.rstrip("/") + "/") for i in found):
@@ -186,7 +196,7 @@ def selected(what):
 
 def records(kind):
     try:
-        with open(f"{HERE}/{kind}/recorded") as file:
+        with open(f"{HERE}/{kind}.recorded") as file:
             return dict(line.rstrip("\n").split("\t", 1) for line in file)
     except FileNotFoundError:
         return {}
@@ -222,9 +232,9 @@ def run(options):
 def record(told):
     """Write the records; a situation that this machine cannot make keeps the line that it has."""
     for kind in sorted({ident.split("/")[0] for ident in told}):
-        lines = {n: l for n, l in records(kind).items() if os.path.exists(f"{HERE}/{kind}/{n}.bash")}
+        lines = {n: l for n, l in records(kind).items() if n in situations(kind)}
         lines.update((ident.split("/")[1], t["line"]) for ident, t in told.items() if ident.startswith(kind + "/") and "line" in t)
-        with open(f"{HERE}/{kind}/recorded", "w") as file:
+        with open(f"{HERE}/{kind}.recorded", "w") as file:
             file.writelines(f"{name}\t{line}\n" for name, line in sorted(lines.items()))
 
 
@@ -274,7 +284,7 @@ def main():
         for line in bad:
             print(f"FAILED  {ident}: {line}")
         failed, passed = failed + bool(bad), passed + (not bad)
-    gone = [line for key, line in known.items() if not os.path.exists(f"{HERE}/{key[0]}.bash")]
+    gone = [line for key, line in known.items() if key[0].split("/")[1] not in situations(key[0].split("/")[0])]
     for line in gone:
         print(f"FAILED  there is no such situation: {line}")
     if options.open:

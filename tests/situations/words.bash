@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # The words of the situations: each makes a file in the current directory, or below /run/opengl-driver, which a situation has
-# for itself. situations.py sources this, then the situation's script, with OBJECTS (compiled objects, by their contents) and
+# for itself. situations.py sources this, then the situations of a kind, and calls one, with OBJECTS (compiled objects, by their contents) and
 # START (where `start` writes what is to be run) set.
 #
 # Whatever a library or program needs may be missing, older or of another kind when it runs: nothing is checked at the link.

@@ -1,6 +1,0 @@
-# The compat package was not patched: its libcuda needs libnvrm_gpu.so of the driver and has no run path of its own.
-host_driver 35.4.1 0
-library /run/opengl-driver/lib/libnvrm_gpu.so libnvrm_gpu.so
-compat cuda_compat/compat/libcuda.so.1 0 12.2 '[535]' /run/opengl-driver/lib/libnvrm_gpu.so
-cuda_program p cuda_compat/compat/libcuda.so.1 -Wl,--enable-new-dtags,-rpath,'$ORIGIN/cuda_compat/compat:/run/opengl-driver/lib'
-start ./p
