@@ -37,7 +37,7 @@ var obeyed = map[string]map[string]flagUse{
 		"dedupe": {given: "--dedupe"}, "dry-run": {given: "--dry-run"}, "json": {given: "--json"}, "verbose": {given: "-v"}, "quiet": {given: "-q"},
 		"when": {given: "--when needed"}, "malformed": {given: "--malformed warn broken.so", without: "broken.so"},
 		"ignore": {given: "--ignore libx.so.1"}, "strict": {given: "--strict"}, "first": {given: "--first"},
-		"nix": {given: "--nix"}, "copy": {given: "--copy"}, "clear-execstack": {given: "--clear-execstack"}, "resolution-note": {given: "--resolution-note"}, "root": {given: "--root D/tree"},
+		"nix": {given: "--nix"}, "in-place": {given: "--in-place"}, "clear-execstack": {given: "--clear-execstack"}, "resolution-note": {given: "--resolution-note"}, "root": {given: "--root D/tree"},
 		"loader-reads-note": {given: "--loader-reads-note yes noted", without: "noted"},
 		"tool":              {reason: "is among what is given anyway"},
 		"assume-driver":     {given: "--assume-driver D/assumed"}, "cpu": {given: "--cpu baseline"},
@@ -82,7 +82,7 @@ var obeyed = map[string]map[string]flagUse{
 		"minimal": {given: "--minimal"}, "enforce-priority": {given: "--enforce-priority required"}, "hints": {given: "--hints D/hints"},
 		"no-set-interpreter": {given: "--no-set-interpreter --interpreter D/ld.so", without: "--interpreter D/ld.so"},
 		"structured-logs":    {given: "--structured-logs"}, "tool": {given: "--tool autoAddDriverRunpath"}, "expect-driver": {given: "--expect-driver"},
-		"undo": {given: "--undo"}, "force": {given: "--undo --force", without: "--undo"}, "no-record": {given: "--no-record"}, "keep-links": {given: "--keep-links --append-rpaths /r", without: "--append-rpaths /r"},
+		"undo": {given: "--undo"}, "force": {given: "--undo --force", without: "--undo"}, "no-record": {given: "--no-record"}, "in-place": {given: "--in-place --append-rpaths /r", without: "--append-rpaths /r"},
 		"when":        {given: "--tool autoAddDriverRunpath --when needed", without: "--tool autoAddDriverRunpath"},
 		"driver-link": {given: "--tool autoAddDriverRunpath --driver-link /z", without: "--tool autoAddDriverRunpath"},
 		"compat":      {given: "--tool addCudaCompatRunpath --compat D/x", without: "--tool addCudaCompatRunpath --compat D/cuda/compat"},
@@ -204,6 +204,9 @@ func fixture(t *testing.T) (again func()) {
 	for _, file := range []string{"lib.so", "cubin.so", "noted.so", "program", "scripts/a.py"} {
 		os.MkdirAll(finishedPath, 0o755)
 		exec.Command("cp", file, finishedPath).Run()
+	}
+	for _, file := range []string{"lib.so", "noted.so"} {
+		os.Link(file, "linked-from-"+file)
 	}
 	finish(t, finishedPath)
 	text("gpu.drv", `Derive([("out","/nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-x","","")],[],[],"x86_64-linux","/bin/sh",[],[("requiredSystemFeatures","cuda")])`)

@@ -186,7 +186,7 @@ func aTool(r *rand.Rand, loader string) []string {
 		"runpath edit --first --add-needed lib"+strings.Repeat("x", 300)+".so", "runpath edit --remove-needed libdep.so", "runpath edit --replace-needed libdep.so=libother.so", "runpath edit COPY --soname libnew.so",
 		"runpath edit --set-execstack", "runpath edit --clear-execstack COPY", "runpath edit COPY --soname libnew.so --run-path ENTRY --add-needed libnew.so --interpreter LOADER --clear-execstack",
 		"autoPatchelf COPY --libs libs", "autoPatchelf --append-rpaths ENTRY", "autoPatchelf --libs libs --append-rpaths ENTRY --no-record",
-		"autoPatchelf --keep-links --libs libs --tool stubReplace --tool autoAddDriverRunpath", "autoPatchelf --libs libs --interpreter LOADER", "autoPatchelf --libs libs --interpreter LOADER --force-rpath",
+		"autoPatchelf --in-place --libs libs --tool stubReplace --tool autoAddDriverRunpath", "autoPatchelf --libs libs --interpreter LOADER", "autoPatchelf --libs libs --interpreter LOADER --force-rpath",
 		"autoPatchelf --libs libs --minimal --dlopen")
 	line = strings.NewReplacer("COPY", pick(r, "", "", "--copy"), "ENTRY", entry, "LOADER", loader).Replace(line)
 	return append(strings.Fields(line+pick(r, "", "", " --dry-run")), "--json", "--jobs", pick(r, "1", "2", "4"), "tree")

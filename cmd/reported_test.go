@@ -410,13 +410,13 @@ func TestWhatIsReportedIsOnTheDisk(t *testing.T) {
 	}
 	loader := look(t, "tree/f-program").Interpreter
 	for _, line := range []string{
-		"stubReplace", "stubReplace --copy", "autoAddDriverRunpath", "autoAddDriverRunpath --malformed warn", "addCudaCompatRunpath --compat D/compat",
+		"stubReplace", "stubReplace --in-place", "autoAddDriverRunpath", "autoAddDriverRunpath --malformed warn", "addCudaCompatRunpath --compat D/compat",
 		"runpath set /new", "runpath set --copy /new", "runpath add /new", "runpath add --first /" + strings.Repeat("long/", 400), "runpath remove /old", "runpath remove --all",
 		"runpath shrink", "runpath normalize --tool stubReplace --tool autoAddDriverRunpath", "runpath edit --interpreter /new/ld.so", "runpath edit --add-needed libnew.so",
 		"runpath edit --remove-needed libdep.so", "runpath edit --replace-needed libdep.so=libother.so", "runpath edit --soname libnew.so", "runpath edit --set-execstack", "runpath edit --clear-execstack",
 		"runpath edit --soname libnew.so --run-path /new --add-needed libnew.so --interpreter " + loader,
-		"autoPatchelf --libs D/libs", "autoPatchelf --append-rpaths /appended", "autoPatchelf --libs D/libs --append-rpaths /appended --no-record", "autoPatchelf --copy --libs D/libs --append-rpaths /appended",
-		"autoPatchelf --keep-links --libs D/libs --tool stubReplace --tool autoAddDriverRunpath", "autoPatchelf --libs D/libs --interpreter " + loader, "autoPatchelf --libs D/libs --interpreter " + loader + " --force-rpath --append-rpaths /appended",
+		"autoPatchelf --libs D/libs", "autoPatchelf --append-rpaths /appended", "autoPatchelf --libs D/libs --append-rpaths /appended --no-record", "autoPatchelf --in-place --libs D/libs --append-rpaths /appended",
+		"autoPatchelf --in-place --libs D/libs --tool stubReplace --tool autoAddDriverRunpath", "autoPatchelf --libs D/libs --interpreter " + loader, "autoPatchelf --libs D/libs --interpreter " + loader + " --force-rpath --append-rpaths /appended",
 		"autoPatchelf --libs D/libs --minimal --dlopen",
 	} {
 		t.Run(line, func(t *testing.T) {
@@ -548,7 +548,7 @@ func TestWhatIsReportedOfAFileThatCannotBeWritten(t *testing.T) {
 	}
 	again := snapshot(t)
 	before := lookAt(t, "tree")
-	for _, line := range []string{"runpath set LIST tree", "runpath set --copy LIST tree", "runpath edit --soname LIST tree", "autoPatchelf --append-rpaths LIST tree"} {
+	for _, line := range []string{"runpath set LIST tree", "runpath set --in-place LIST tree", "runpath edit --soname LIST tree", "autoPatchelf --append-rpaths LIST tree"} {
 		for _, fault := range []string{"pwrite64:error=ENOSPC", "ftruncate:error=EIO", "fsetxattr:error=EPERM", "fchmod:error=EPERM", "renameat:error=EIO", "fsync:error=EIO"} {
 			for when := 1; when < 30; when++ {
 				if err := os.RemoveAll("tree" + ".autopatchelf.json"); err != nil {

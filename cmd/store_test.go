@@ -79,7 +79,7 @@ func storeOf(t *testing.T) (store string) {
 var everyEditor = [][]string{
 	{"stubReplace"}, {"autoAddDriverRunpath"}, {"addCudaCompatRunpath", "--compat", "/c/compat"}, {"autoPatchelf", "--append-rpaths", "/r"},
 	{"autoPatchelf", "--no-record", "--append-rpaths", "/r"}, {"runpath", "thin", "--for", "9.0"},
-	{"runpath", "set", "/b"}, {"runpath", "set", "--copy", "/b"}, {"runpath", "add", "/b"}, {"runpath", "remove", "/a"}, {"runpath", "remove", "--all"},
+	{"runpath", "set", "/b"}, {"runpath", "set", "--in-place", "/b"}, {"runpath", "add", "/b"}, {"runpath", "remove", "/a"}, {"runpath", "remove", "--all"},
 	{"runpath", "edit", "--add-entry", "/b"}, {"runpath", "normalize", "--dedupe"}, {"runpath", "shrink"}, {"runpath", "cache", "write"},
 	{"runpath", "scripts", "--fix"},
 }

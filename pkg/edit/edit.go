@@ -26,10 +26,10 @@ const (
 // Options say how an edit is carried out.
 type Options struct {
 	DryRun bool
-	// Copy edits a copy and renames it over the file, and makes Also, hard links to the file,
-	// links to the copy: see [tree.File.WriteCopy].
-	Copy bool
-	Also []tree.Target
+	// InPlace writes into the file ([tree.File.Write]) instead of putting a new file in its place
+	// ([tree.File.Replace]), which also gets the names Also of the old one.
+	InPlace bool
+	Also    []tree.Target
 	// Note says what becomes of a file's resolution note. Where it is nil, one that the edit
 	// makes stale goes.
 	Note *Note
@@ -95,7 +95,7 @@ func File(f *tree.File, o Options, decide Decide) (r Result) {
 	}
 	r.Dropped = p.Edit.Dropped()
 	r.Action, r.MovedNotes = Edited, p.Edit.MovedNotes()
-	if o.Copy {
+	if !o.InPlace {
 		r.LeftLinks = f.OutsideLinks()
 	}
 	return r
@@ -172,10 +172,14 @@ func (p *Planned) Write(f *tree.File, o Options) (err error) {
 		}
 		err = f.Blame(err)
 	}()
-	if o.Copy {
-		return f.WriteCopy(o.Also, func(w tree.Copy) error { return p.Edit.Apply(w) })
+	if o.InPlace {
+		return f.Write(func(w tree.Writer) error { return p.Edit.Apply(w) })
 	}
-	return f.Write(func(w tree.Writer) error { return p.Edit.Apply(w) })
+	err = f.Replace(tree.Replacing{Also: o.Also}, func(w tree.Copy) error { return p.Edit.Apply(w) })
+	if none := (*tree.NoNewFileError)(nil); errors.As(err, &none) && none.InPlace {
+		err = fmt.Errorf("%w; --in-place writes into the file itself", err)
+	}
+	return err
 }
 
 // Release gives back what reading took. It may be called twice.

@@ -104,7 +104,7 @@ func TestFile(t *testing.T) {
 		has     string
 	}{
 		"edited":         {lib, to("/new"), edit.Options{}, edit.Edited, "", "/new"},
-		"a copy":         {lib, to("/new"), edit.Options{Copy: true}, edit.Edited, "", "/new"},
+		"in place":       {lib, to("/new"), edit.Options{InPlace: true}, edit.Edited, "", "/new"},
 		"dry run":        {lib, to("/new"), edit.Options{DryRun: true}, edit.Edited, "", "/old"},
 		"it has that":    {lib, to("/old"), edit.Options{}, edit.Unchanged, "", "/old"},
 		"no change":      {lib, func(*elfimage.Image) (*elfedit.Change, string, error) { return nil, "", nil }, edit.Options{}, edit.Unchanged, "", "/old"},
@@ -140,7 +140,7 @@ func TestFileOfAWalk(t *testing.T) {
 	if err := errors.Join(os.Link("a.so", "b.so"), os.Chmod("c.so", 0o444)); err != nil {
 		t.Fatal(err)
 	}
-	p := runpaths.Edit{Options: edit.Options{Copy: true}, Normal: normal.New(normal.Settings{}), Rewrite: func(runpath.List) runpath.List { return runpath.List{"/new"} }}
+	p := runpaths.Edit{Normal: normal.New(normal.Settings{}), Rewrite: func(runpath.List) runpath.List { return runpath.List{"/new"} }}
 	got := each(t, p.File, ".")
 	if r := got["./a.so"]; r == nil || r.Action != edit.Edited || r.LeftLinks != 0 {
 		t.Errorf("%+v", r)

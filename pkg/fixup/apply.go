@@ -4,6 +4,7 @@ import (
 	"context"
 	"debug/elf"
 	"errors"
+	"fmt"
 	"slices"
 
 	"cuda-runpath/pkg/edit"
@@ -67,15 +68,33 @@ type Step struct {
 	At       tree.Target
 	From, To State
 	Between  []State // the file may as well be in one of these
-	// Copy edits a copy, which then takes the file's place under its path and Also, those
+	// InPlace writes into the file. Else a new file takes its place under its path and Also, those
 	// of hard links to it: others lead to the old file.
-	Copy bool
-	Also []tree.Target
-	// InPlace says that hard links outside the tree lead to the file, and that the edit is
-	// theirs too.
 	InPlace bool
+	Also    []tree.Target
+	// Shared says that hard links outside the tree lead to the file, and that the edit is
+	// theirs too.
+	Shared bool
+	// Recorded says that From is what a record tells.
+	Recorded bool
 	// Force brings the file to To from whatever state it is in.
 	Force bool
+}
+
+// otherThan says that a file is not in its From state.
+func (s *Step) otherThan(now State) error {
+	if !s.Recorded {
+		return errMeanwhile
+	}
+	what := "resolution note"
+	switch {
+	case now.Tag != s.From.Tag || now.List != s.From.List:
+		what = "run path"
+	case now.Interpreter != s.From.Interpreter:
+		what = "interpreter"
+	}
+	return fmt.Errorf("its %s is not the recorded one, for something else has edited it since; --force takes it back all the same",
+		what)
 }
 
 // Result is what came of a step.
@@ -101,7 +120,7 @@ func Apply(ctx context.Context, steps []Step, c Carrying, emit func(Result)) err
 	targets := make([]tree.Target, len(steps))
 	byPath := make(map[string]*Step, len(steps))
 	for i := range steps {
-		targets[i] = steps[i].At
+		targets[i] = steps[i].At.Whichever() // its state says whether the plan is for it
 		byPath[steps[i].At.Path] = &steps[i]
 	}
 	type done struct {
@@ -129,7 +148,7 @@ func (s *Step) apply(f *tree.File, dryRun bool, r *Result) {
 		r.Known, r.Before, r.After = true, s.To, s.To // it is as it was left there
 		return
 	}
-	done := edit.File(f, edit.Options{DryRun: dryRun, Copy: s.Copy, Also: s.Also},
+	done := edit.File(f, edit.Options{DryRun: dryRun, InPlace: s.InPlace, Also: s.Also},
 		func(im *elfimage.Image) (*elfedit.Change, string, error) {
 			now, err := stateOf(im)
 			if err != nil {
@@ -142,7 +161,7 @@ func (s *Step) apply(f *tree.File, dryRun bool, r *Result) {
 				return nil, "", nil
 			case slices.ContainsFunc(s.Between, now.is):
 			case !s.Force:
-				return nil, "", errMeanwhile
+				return nil, "", s.otherThan(now)
 			}
 			change := &elfedit.Change{RunPath: &elfedit.RunPath{Tag: s.To.Tag, List: s.To.List}, ResolutionNote: &s.To.Note}
 			if s.To.Interpreter != now.Interpreter {

@@ -11,9 +11,9 @@ import (
 // Changing says how plans are carried out.
 type Changing struct {
 	Carrying
-	// Copy edits a copy of each file; SpareLinks of those to which hard links outside the
-	// tree lead: a package manager's cache, which other trees are made from.
-	Copy, SpareLinks bool
+	// InPlace writes into the files, also for hard links outside the tree: a package manager's cache, which other trees
+	// are made from.
+	InPlace bool
 	// Records are where the changes are noted; nil: nowhere.
 	Records *Records
 	// Progress is told, from one goroutine, how many files are done.
@@ -34,9 +34,7 @@ func (ix *Index) Change(ctx context.Context, plans []*Plan, c Changing) (stopped
 		if p.Err != nil || p.Skip != "" || !p.Changes() {
 			continue
 		}
-		outside := o.LinkedOutside() > 0
-		p.Copied = c.Copy || c.SpareLinks && outside
-		s := Step{At: o.At, From: o.State(), To: p.State(), Copy: p.Copied, InPlace: outside && !p.Copied}
+		s := Step{At: o.At, From: o.State(), To: p.State(), InPlace: c.InPlace, Shared: c.InPlace && o.LinkedOutside() > 0}
 		for _, same := range o.Also {
 			s.Also = append(s.Also, same.At)
 		}

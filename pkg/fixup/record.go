@@ -72,7 +72,7 @@ type Change struct {
 	After  Snapshot `json:"after"`
 	// Found is what the last run found, where that is not Before: one that was killed before its edit has left it so.
 	Found *Snapshot `json:"found,omitempty"`
-	// InPlace is [Step.InPlace]: to undo the change is to undo it for the other links.
+	// InPlace is [Step.Shared]: to undo the change is to undo it for the other links.
 	InPlace bool `json:"in_place,omitempty"`
 }
 
@@ -462,7 +462,7 @@ func noted(files []Change, steps []recorded) []Change {
 		rest := slices.DeleteFunc(was.names(), func(name text) bool { return slices.Contains(c.names(), name) })
 		switch {
 		case len(rest) == 0:
-		case s.Copy: // they stay with the old file
+		case !s.Step.InPlace: // they stay with the old file
 			was.Path, was.Also = rest[0], rest[1:]
 			files = append(files, was)
 		default:

@@ -176,7 +176,7 @@ func (rs *Records) add(steps []Step) (by map[*Record][]recorded, err error) {
 				c.Also = append(c.Also, name)
 				continue
 			}
-			c := Change{Path: name, Before: snapshot(s.From), After: snapshot(s.To), InPlace: s.InPlace}
+			c := Change{Path: name, Before: snapshot(s.From), After: snapshot(s.To), InPlace: s.Shared}
 			if st, err := target.Stat(); err == nil {
 				c.Inode = st.Ino
 			}
@@ -204,7 +204,7 @@ func (r *Record) taken(steps []recorded, was func(*Step) bool) error {
 	for i := range done {
 		s := &done[i]
 		back[s.Path] = true
-		if s.Copy {
+		if !s.Step.InPlace {
 			target := r.top.Target(r.path(s.Path))
 			if st, err := target.Stat(); err == nil {
 				s.Inode, again = st.Ino, true

@@ -73,7 +73,7 @@ func (s *stage) changed(ctx context.Context, libs string, paths ...string) ([]*P
 		return nil, err
 	}
 	plans := r.ResolveAll(2)
-	stopped, err := ix.Change(ctx, plans, Changing{Carrying: Carrying{Jobs: 2}, SpareLinks: true, Records: rs})
+	stopped, err := ix.Change(ctx, plans, Changing{Carrying: Carrying{Jobs: 2}, Records: rs})
 	return plans, errors.Join(stopped, err)
 }
 
@@ -340,7 +340,7 @@ func TestRecordOfWhatWasNotChanged(t *testing.T) {
 		t.Error(diff)
 	}
 	got2 := s.undo(Undoing{}, "~/out")
-	if got2["out/a.so"] != "/old" || !strings.HasPrefix(got2["out/b.so"], "failed: was changed by another process") || !strings.HasPrefix(got2["out/c.so"], "failed: was changed") {
+	if got2["out/a.so"] != "/old" || !strings.HasPrefix(got2["out/b.so"], "failed: its run path is not the recorded one") || !strings.HasPrefix(got2["out/c.so"], "failed: its run path is not the recorded one") {
 		t.Errorf("%q", got2)
 	}
 	s.runPaths("/by/others", "out/b.so")
@@ -486,7 +486,7 @@ func TestRecordsThatAreNotBelieved(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			for _, u := range []Undoing{{}, {Copy: true}, {Force: true}} {
+			for _, u := range []Undoing{{}, {InPlace: true}, {Force: true}} {
 				if u.Force && c.run == "" {
 					continue // that is what force is for
 				}
@@ -544,7 +544,7 @@ func TestRecordsThatAreBelieved(t *testing.T) {
 
 // A symbolic link on the way to a file that a record names is not followed.
 func TestUndoFollowsNoLink(t *testing.T) {
-	for _, u := range []Undoing{{}, {Copy: true}, {Force: true}} {
+	for _, u := range []Undoing{{}, {InPlace: true}, {Force: true}} {
 		s := environment(t, "out/lib/b.so", "out/c.so", "outside/b.so")
 		s.change("one", "~/out", "~/outside")
 		err := errors.Join(os.Rename(s.dir+"/out/lib", s.dir+"/out/moved"), os.Symlink("../outside", s.dir+"/out/lib"),
@@ -1006,12 +1006,12 @@ func TestUndoTellsOfEachPath(t *testing.T) {
 	}
 }
 
-// The record of a file within a tree that has one is read once, and gone when the file is a copy.
-func TestUndoByCopyOfARecordedFile(t *testing.T) {
+// The record of a file within a tree that has one is read once, and gone when the file is another.
+func TestUndoOfARecordedFile(t *testing.T) {
 	s := environment(t, "out/f.so", "out/g.so")
 	s.change("one", "~/out/f.so")
 	s.change("two", "~/out")
-	s.undo(Undoing{Copy: true}, "~/out/f.so")
+	s.undo(Undoing{}, "~/out/f.so")
 	s.runPaths("/old", "out/f.so")
 	if got := s.recordsBelow(); len(got) != 1 || got[0] != "out"+recordSuffix {
 		t.Errorf("records %q", got)

@@ -151,11 +151,10 @@ type Plan struct {
 	// Worse is what could be loaded in a build with the libraries that nixpkgs' program takes, and cannot now: the
 	// file is edited all the same, and the run is to fail.
 	Worse error
-	// What [Index.Change] adds: what the loader would do that is not planned, what came of
-	// the edit, and whether a copy was edited.
+	// What [Index.Change] adds: what the loader would do that is not planned, and what came of
+	// the edit.
 	Surprises []string
 	Result    Result
-	Copied    bool
 	// Opens are the directories that were added for what the file opens by name.
 	Opens []Opened
 

@@ -14,9 +14,9 @@ import (
 // Undoing says how changes are taken back.
 type Undoing struct {
 	Carrying
-	// Copy edits a copy of each file. So is done with KeepLinks false where hard links
-	// outside the tree lead to a file, unless the change was theirs too.
-	Copy, KeepLinks bool
+	// InPlace writes into the files. So is done where hard links outside the tree lead to a file and the change was
+	// theirs too.
+	InPlace bool
 	// Force believes a record also of a copy of its tree, and takes a file back from
 	// whatever state it is in.
 	Force   bool
@@ -29,7 +29,7 @@ type Undoing struct {
 type Undone struct {
 	Result
 	SameAs string // the file is another name of this one, and nothing else is set
-	Linked bool   // other links, which no record names, keep what the file was
+	Left   int    // other links, which no record names, keep what the file was
 	Gone   Gone   // nothing but Path is set: the record's
 }
 
@@ -106,9 +106,9 @@ type undoing struct {
 // undoStep is a step and the entries of records that tell of its file.
 type undoStep struct {
 	Step
-	entries      []*Change
-	links        int  // all hard links to the file
-	linked, done bool // others than are known lead to it; it was taken back
+	entries     []*Change
+	links, left int // all hard links to the file; those that nothing is known of
+	done        bool
 }
 
 // asked reports whether a path is an argument or is below one, and notes that a record tells of it.
@@ -128,15 +128,19 @@ func (un *undoing) undo(ctx context.Context, rs *Records, emit func(Undone)) err
 	var steps []Step
 	byPath := map[string]*undoStep{}
 	for _, s := range un.order {
-		s.linked = s.links > 1+len(s.Also)
-		s.Force, s.Copy = un.Force, un.Copy || s.linked && !s.InPlace && !un.KeepLinks
+		s.left = max(s.links-1-len(s.Also), 0)
+		s.Force, s.InPlace = un.Force, un.InPlace || s.left > 0 && s.Shared
 		steps = append(steps, s.Step)
 		byPath[s.At.Path] = s
 	}
 	err := Apply(ctx, steps, un.Carrying, func(r Result) {
 		s := byPath[r.Path]
 		s.done = r.Known && r.After == s.To
-		emit(Undone{Result: r, Linked: s.linked && s.Copy && r.Edited})
+		u := Undone{Result: r}
+		if r.Edited && !s.InPlace {
+			u.Left = s.left
+		}
+		emit(u)
 		for _, other := range s.Also {
 			emit(Undone{Result: Result{Path: other.Path}, SameAs: r.Path})
 		}
@@ -195,7 +199,7 @@ func (un *undoing) add(r *Record, c *Change) (path string, err error) {
 	case s == nil:
 		//nolint:unconvert // as above
 		s = &undoStep{
-			Step:  Step{At: at, From: c.After.state(), To: c.Before.state(), InPlace: c.InPlace},
+			Step:  Step{At: at, From: c.After.state(), To: c.Before.state(), Shared: c.InPlace, Recorded: true},
 			links: int(st.Nlink),
 		}
 		un.steps[id] = s

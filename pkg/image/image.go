@@ -158,7 +158,7 @@ func (w *work) save(base string) error {
 		func() error { return n.File.Chmod(plainfile.Masked(0o644)) },
 		n.File.Sync,
 		n.Name,
-		func() error { return n.Rename(base) },
+		func() error { return n.Rename(0, nil) },
 	} {
 		if err := step(); err != nil {
 			return err

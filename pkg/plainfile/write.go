@@ -168,13 +168,7 @@ func replaceRegular(at int, base string, path int, st *unix.Stat_t, data []byte)
 	if err := writeAll(n.FD(), data); err != nil {
 		return err
 	}
-	if unix.Fchown(n.FD(), int(st.Uid), int(st.Gid)) != nil || unix.Fchmod(n.FD(), st.Mode&0o1777) != nil ||
-		regular.SameAttributes(old, n.FD()) != nil {
-		return errInPlace
-	}
-	// Who may not remove them may not where there are none, either.
-	if _, err := unix.Fgetxattr(n.FD(), "security.capability", nil); err == nil &&
-		unix.Fremovexattr(n.FD(), "security.capability") != nil {
+	if n.Resemble(old, st, false) != nil {
 		return errInPlace
 	}
 	return rename(n, at, base, st)
@@ -188,17 +182,14 @@ func rename(n *regular.Nameless, at int, base string, st *unix.Stat_t) error {
 	if err := n.Name(); err != nil {
 		return err
 	}
-	var now unix.Stat_t
-	if err := unix.Fstatat(at, base, &now, unix.AT_SYMLINK_NOFOLLOW); err != nil || !same(&now, st) {
-		return regular.ErrChanged
-	}
-	switch err := n.Rename(base); err {
+	switch err := n.Rename(0, func(now *unix.Stat_t) bool { return same(now, st) }); err {
 	case nil:
 	case unix.EPERM, unix.EACCES:
 		return errInPlace // another user's file in a sticky directory
 	default:
 		return err
 	}
+	var now unix.Stat_t
 	if unix.Fstatat(at, base, &now, unix.AT_SYMLINK_NOFOLLOW) == nil && !regular.IsFile(n.FD(), &now) {
 		return regular.ErrChanged
 	}

@@ -8,6 +8,58 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// ErrOwner is the error where a new file cannot get the owner, the group or the set-group-ID bit of another one.
+var ErrOwner = errors.New("its owner and group cannot be given to a new file")
+
+// Resemble gives the file owner, mode and extended attributes of another one, which is open at old and is what st says.
+// set-user-ID, set-group-ID and capabilities come with them where privileges says so. A label that cannot be set is
+// [ErrLabel], after all else.
+func (n *Nameless) Resemble(old int, st *unix.Stat_t, privileges bool) error {
+	mode := st.Mode & 0o1777
+	if privileges {
+		mode = st.Mode & 0o7777
+	}
+	var now unix.Stat_t
+	if err := unix.Fstat(n.fd, &now); err != nil {
+		return err
+	}
+	if now.Uid != st.Uid || now.Gid != st.Gid {
+		if err := interrupted(func() error { return unix.Fchown(n.fd, int(st.Uid), int(st.Gid)) }); err != nil {
+			return fmt.Errorf("%w: %w", ErrOwner, err)
+		}
+	}
+	if err := interrupted(func() error { return unix.Fchmod(n.fd, mode) }); err != nil {
+		return fmt.Errorf("giving it the file's mode: %w", err)
+	}
+	if mode&unix.S_ISGID != 0 { // chmod(2): who is not in the file's group gets no error, and no bit
+		if err := unix.Fstat(n.fd, &now); err != nil || now.Mode&unix.S_ISGID == 0 {
+			return ErrOwner
+		}
+	}
+	label := SameAttributes(old, n.fd)
+	if label != nil && !errors.Is(label, ErrLabel) || privileges {
+		return label
+	}
+	// Who may not remove them may not where there are none, either.
+	if _, err := unix.Fgetxattr(n.fd, capabilities, nil); err == nil {
+		if err := unix.Fremovexattr(n.fd, capabilities); err != nil {
+			return fmt.Errorf("the extended attribute %s: %w", capabilities, err)
+		}
+	}
+	return label
+}
+
+const capabilities = "security.capability"
+
+// interrupted calls f again while a signal has interrupted it.
+func interrupted(f func() error) error {
+	for {
+		if err := f(); err != unix.EINTR {
+			return err
+		}
+	}
+}
+
 // ErrLabel is the error where all is the same but the label of SELinux, which not everybody may set.
 var ErrLabel = errors.New("its label cannot be set")
 
@@ -49,25 +101,34 @@ func SameAttributes(from, to int) error {
 
 // attributes returns a file's extended attributes; none where the file system has none.
 func attributes(fd int) (map[string][]byte, error) {
-	names := make([]byte, 64<<10) // XATTR_LIST_MAX
-	n, err := unix.Flistxattr(fd, names)
-	if errors.Is(err, unix.ENOTSUP) || err == nil && n == 0 {
+	names, err := sized(func(b []byte) (int, error) { return unix.Flistxattr(fd, b) })
+	if errors.Is(err, unix.ENOTSUP) || err == nil && len(names) == 0 {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	all := map[string][]byte{}
-	for _, name := range strings.Split(strings.TrimRight(string(names[:n]), "\x00"), "\x00") {
-		value := make([]byte, 64<<10) // XATTR_SIZE_MAX
-		n, err := unix.Fgetxattr(fd, name, value)
+	for _, name := range strings.Split(strings.TrimRight(string(names), "\x00"), "\x00") {
+		value, err := sized(func(b []byte) (int, error) { return unix.Fgetxattr(fd, name, b) })
 		if errors.Is(err, unix.ENODATA) || errors.Is(err, unix.ENOTSUP) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		all[name] = value[:n]
+		all[name] = value
 	}
 	return all, nil
+}
+
+// sized returns what get puts into a buffer. XATTR_LIST_MAX and XATTR_SIZE_MAX are 64 KiB, and few files have as much.
+func sized(get func([]byte) (int, error)) ([]byte, error) {
+	b := make([]byte, 256)
+	n, err := get(b)
+	if errors.Is(err, unix.ERANGE) {
+		b = make([]byte, 64<<10)
+		n, err = get(b)
+	}
+	return b[:max(n, 0)], err
 }

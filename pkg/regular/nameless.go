@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -42,24 +43,30 @@ func IsTemporary(name string) bool {
 // A Nameless is a new file in an open directory, locked. It has no name until it is put in its place, or, where the
 // file system cannot do that, a name that nothing else has.
 type Nameless struct {
-	File *os.File
-	at   int
-	fd   int    // of File
-	temp string // the name while it is made and while it is put in its place
-	has  bool   // it has that name
+	File  *os.File
+	fd    int         // of File
+	names []temporary // the first is that of its directory
+}
+
+// temporary is a name that a file has while it is made and put in the place of base.
+type temporary struct {
+	at         int // the directory
+	base, temp string
+	has        bool // the file has that name
 }
 
 // NewNameless makes an empty file of mode 600 in the directory at, which is to be called base there.
 func NewNameless(at int, base string) (*Nameless, error) {
-	n := &Nameless{at: at, temp: TempName(0, base)}
+	n := &Nameless{names: []temporary{{at: at, base: base}}}
 	err := error(unix.EOPNOTSUPP)
-	if unix.Access(descriptors, unix.X_OK) == nil { // else it could get no name
+	if named() { // else it could get no name
 		n.fd, err = Descriptor(at, ".", unix.O_TMPFILE|unix.O_RDWR)
 	}
-	n.has = errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EINVAL)
-	for n.has {
-		err = n.claim(func() (err error) {
-			n.fd, err = Descriptor(at, n.temp, unix.O_CREAT|unix.O_EXCL|unix.O_RDWR|unix.O_NOFOLLOW)
+	own := &n.names[0]
+	own.has = errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EINVAL)
+	for own.has {
+		err = own.claim(func(temp string) (err error) {
+			n.fd, err = Descriptor(at, temp, unix.O_CREAT|unix.O_EXCL|unix.O_RDWR|unix.O_NOFOLLOW)
 			return err
 		})
 		// Who came before the lock has taken the file for what a killed process left.
@@ -77,45 +84,46 @@ func NewNameless(at int, base string) (*Nameless, error) {
 	return n, nil
 }
 
-// claim takes the temporary name with f, whose error is unix.EEXIST where something has it.
-// What a killed process left there is removed: nobody holds its lock.
-func (n *Nameless) claim(f func() error) error {
-	for wait := time.Millisecond; wait < 4*time.Second; wait *= 2 {
-		err := f()
+// named reports whether a file that is open can be given a name.
+var named = sync.OnceValue(func() bool { return unix.Access(descriptors, unix.X_OK) == nil })
+
+// claim takes a temporary name with f, whose error is unix.EEXIST where something has it. What a killed process has left
+// there is removed, for nobody holds its lock. Where it is locked, or cannot be removed, the next name is tried.
+func (t *temporary) claim(f func(temp string) error) error {
+	const tries, patience = 100, 100 * time.Millisecond
+	waited := time.Duration(0)
+	for try := 0; ; {
+		t.temp = TempName(try, t.base)
+		err := f(t.temp)
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
 		if !errors.Is(err, unix.EEXIST) {
 			return err
 		}
-		if _, err = n.clear(); err == nil {
+		_, err = RemoveLeft(t.at, t.temp)
+		switch wait := time.Millisecond + rand.N(4*time.Millisecond); {
+		case err == nil:
 			continue
+		case errors.Is(err, unix.EWOULDBLOCK) && waited < patience:
+			time.Sleep(wait)
+			waited += wait
+		case try == tries:
+			return fmt.Errorf("%s is in the way: %w", t.temp, err)
+		default:
+			try++
 		}
-		if !errors.Is(err, unix.EWOULDBLOCK) && wait > 10*time.Millisecond { // nobody whom to wait for
-			return fmt.Errorf("%s is in the way: %w", n.temp, err)
-		}
-		time.Sleep(wait + time.Duration(rand.Int64N(int64(wait))))
 	}
-	return fmt.Errorf("%s is in the way: another process keeps it; is it stopped?", n.temp)
 }
 
-// RemoveLeft removes the file with a name that [IsTemporary] from an open directory, if nobody works on it.
+// RemoveLeft removes the file with a temporary name from an open directory; unix.EWOULDBLOCK where somebody works on it.
 func RemoveLeft(at int, name string) (removed bool, err error) {
-	removed, err = (&Nameless{at: at, temp: name}).clear()
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		err = nil
-	}
-	return removed, err
-}
-
-// clear removes what has the temporary name; unix.EWOULDBLOCK where somebody works on it.
-func (n *Nameless) clear() (removed bool, err error) {
-	left, err := OpenAt(n.at, n.temp, unix.O_NOFOLLOW)
+	left, err := OpenAt(at, name, unix.O_NOFOLLOW)
 	switch {
 	case errors.Is(err, unix.ENOENT):
 		return false, nil
 	case errors.Is(err, unix.ELOOP): // a link, which no process of ours makes
-		return true, unix.Unlinkat(n.at, n.temp, 0)
+		return true, unix.Unlinkat(at, name, 0)
 	case err != nil:
 		return false, err
 	}
@@ -123,68 +131,87 @@ func (n *Nameless) clear() (removed bool, err error) {
 	if err := lock(left); err != nil {
 		return false, err
 	}
-	return n.remove(left)
+	return remove(at, name, left)
 }
 
-// remove removes the temporary name if it is that of the file open at left, which is locked.
-func (n *Nameless) remove(left int) (removed bool, err error) {
+// remove removes a name if it is that of the file open at left, which is locked.
+func remove(at int, name string, left int) (removed bool, err error) {
 	var st unix.Stat_t
-	if unix.Fstatat(n.at, n.temp, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || !IsFile(left, &st) {
+	if unix.Fstatat(at, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || !IsFile(left, &st) {
 		return false, nil // it is another's by now, or nobody's
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return false, ErrNotRegular
 	}
-	err = unix.Unlinkat(n.at, n.temp, 0)
+	err = unix.Unlinkat(at, name, 0)
 	return err == nil, err
 }
 
-// Link gives the file a name that nothing has; unix.EEXIST where something has it.
+// Link gives the file a name in its directory that nothing has; unix.EEXIST where something has it.
 func (n *Nameless) Link(base string) error {
 	if err := unix.Fsync(n.fd); err != nil {
 		return err
 	}
-	if err := n.linkTo(base); err != nil {
+	if err := n.linkTo(n.names[0].at, base); err != nil {
 		return err
 	}
-	return SyncDir(n.at)
+	return SyncDir(n.names[0].at)
 }
 
 // Name gives the file its temporary name, where it has none yet.
-func (n *Nameless) Name() error {
-	if n.has {
+func (n *Nameless) Name() error { return n.name(&n.names[0]) }
+
+// Also gives the file, which has its temporary name, another one in the directory at, for what is called base there.
+func (n *Nameless) Also(at int, base string) error {
+	n.names = append(n.names, temporary{at: at, base: base})
+	return n.name(&n.names[len(n.names)-1])
+}
+
+func (n *Nameless) name(t *temporary) error {
+	if t.has {
 		return nil
 	}
-	err := n.claim(func() error { return n.linkTo(n.temp) })
-	n.has = err == nil
+	err := t.claim(func(temp string) error { return n.linkTo(t.at, temp) })
+	t.has = err == nil
 	return err
 }
 
-// Rename puts the file, which has its temporary name, in the place of what is called base in its directory.
-func (n *Nameless) Rename(base string) error {
+// Rename puts the file in one of its places: 0 is that in its directory, the others are those of Also, in their order.
+// [ErrChanged] where what is there is not what replaces is true of; nil: whatever is there, or nothing. The file has its
+// temporary names.
+func (n *Nameless) Rename(i int, replaces func(*unix.Stat_t) bool) error {
+	t := &n.names[i]
+	if replaces != nil {
+		var now unix.Stat_t
+		if unix.Fstatat(t.at, t.base, &now, unix.AT_SYMLINK_NOFOLLOW) != nil || !replaces(&now) {
+			return ErrChanged
+		}
+	}
 	err := error(unix.EINTR)
 	for err == unix.EINTR {
-		err = unix.Renameat(n.at, n.temp, n.at, base)
+		err = unix.Renameat(t.at, t.temp, t.at, t.base)
 	}
-	n.has = err != nil
+	t.has = err != nil
 	return err
 }
 
-// linkTo makes a name in the directory a hard link to the file.
-func (n *Nameless) linkTo(name string) error {
-	if n.has {
-		return unix.Linkat(n.at, n.temp, n.at, name, 0)
+// linkTo makes a name in a directory a hard link to the file.
+func (n *Nameless) linkTo(at int, name string) error {
+	if own := &n.names[0]; own.has {
+		return unix.Linkat(own.at, own.temp, at, name, 0)
 	}
-	return unix.Linkat(unix.AT_FDCWD, ProcPath(n.fd), n.at, name, unix.AT_SYMLINK_FOLLOW)
+	return unix.Linkat(unix.AT_FDCWD, ProcPath(n.fd), at, name, unix.AT_SYMLINK_FOLLOW)
 }
 
 // FD returns its descriptor.
 func (n *Nameless) FD() int { return n.fd }
 
-// Close closes the file, and removes it where it has not got its place.
+// Close closes the file, and removes its temporary names.
 func (n *Nameless) Close() {
-	if n.has {
-		unix.Unlinkat(n.at, n.temp, 0)
+	for i := range n.names {
+		if t := &n.names[i]; t.has {
+			unix.Unlinkat(t.at, t.temp, 0)
+		}
 	}
 	n.File.Close()
 }

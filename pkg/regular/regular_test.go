@@ -25,8 +25,8 @@ func TestOnlyWhatIsLeftIsRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	n := &Nameless{at: int(d.Fd()), temp: TempName(0, "report")}
-	temp := filepath.Join(dir, n.temp)
+	name := TempName(0, "report")
+	temp := filepath.Join(dir, name)
 	put(t, temp, "left by a killed process")
 	left, err := unix.Open(temp, unix.O_RDONLY, 0)
 	if err != nil {
@@ -36,7 +36,7 @@ func TestOnlyWhatIsLeftIsRemoved(t *testing.T) {
 	if err := os.Rename(filepath.Join(dir, "live"), temp); err != nil {
 		t.Fatal(err)
 	}
-	if removed, err := n.remove(left); removed || err != nil {
+	if removed, err := remove(int(d.Fd()), name, left); removed || err != nil {
 		t.Error(removed, err)
 	}
 	if b, err := os.ReadFile(temp); string(b) != "of a process that lives" {

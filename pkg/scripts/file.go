@@ -50,9 +50,9 @@ func worth(f *tree.File, look func([]byte) bool) (string, error) {
 	return string(text), err
 }
 
-// Write gives a script another text, as a new file in its place: see [tree.File.Rewrite].
+// Write gives a script another text, as a new file in its place: see [tree.File.Replace].
 func Write(f *tree.File, text string) error {
-	return f.Rewrite(func(w tree.Copy) error {
+	return f.Replace(tree.Replacing{Anew: true, Sync: true}, func(w tree.Copy) error {
 		_, err := w.WriteAt([]byte(text), 0)
 		return err
 	})

@@ -259,6 +259,18 @@ func (p *Plan) Apply(r io.ReaderAt, w Writer) error {
 	return nil
 }
 
+// removed returns what of a container becomes zeros: from behind the entries that are kept on.
+func (c *container) removed() (at, end uint64) {
+	at = c.Off + headerSize(c.Container)
+	for i := range c.keep {
+		at += c.keep[i].Bytes()
+	}
+	if len(c.keep) == len(c.Entries) {
+		return at, at
+	}
+	return at, c.end
+}
+
 // apply writes a container, and behind it the mark that it gets.
 func (c *container) apply(r io.ReaderAt, w Writer) error {
 	at := c.Off + headerSize(c.Container)

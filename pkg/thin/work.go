@@ -1,10 +1,12 @@
 package thin
 
 import (
+	"cmp"
 	"debug/elf"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"cuda-runpath/pkg/elfedit"
 	"cuda-runpath/pkg/elfimage"
@@ -119,6 +121,21 @@ func (w *Work) Size() int64 {
 
 // Anew reports whether Write begins with an empty file, and not with a copy.
 func (w *Work) Anew() bool { return w.Cut != nil }
+
+// Removed returns the parts of the file, each from an offset up to another, in order, which are zeros after Write: they
+// need not be in the copy.
+func (w *Work) Removed() (parts [][2]int64) {
+	if w.Cut != nil || w.first != nil {
+		return nil
+	}
+	for i := range w.Plan.containers {
+		if at, end := w.Plan.containers[i].removed(); at < end {
+			parts = append(parts, [2]int64{int64(at), int64(end)})
+		}
+	}
+	slices.SortFunc(parts, func(a, b [2]int64) int { return cmp.Compare(a[0], b[0]) })
+	return parts
+}
 
 // Copy is what Write writes to.
 type Copy interface {

@@ -28,7 +28,7 @@ type File struct {
 
 	changed bool  // another editor came between reading and writing
 	writes  bool  // it came to writing: see Blame
-	copied  inode // the edited copy that the name leads to now
+	copied  inode // the new file that the name leads to now
 }
 
 // found is where a file is, to be opened again.
@@ -247,14 +247,14 @@ type Writer interface {
 // Errors of Write that say what to do.
 var (
 	errBusy = errors.New(
-		"is being executed (text file busy): stop the program, or give --copy, which edits a copy and renames it over the " +
-			"file")
+		"is being executed (text file busy), and so cannot be edited in place: stop the program, or let a new file take its " +
+			"place, without --in-place")
 	errChanged  = errors.New("was changed by another process while it was read; nothing was written")
 	errReadOnly = errors.New("cannot be made writable")
 
 	errPrivileged = errors.New(
 		"has privileges (set-user-ID, set-group-ID or capabilities), others may write it, and it has other hard links, so " +
-			"that it is not edited in place; --copy edits a copy, and the other links keep the old file")
+			"that it is not edited in place; without --in-place a new file takes its place, and the other links keep the old one")
 )
 
 // Write opens the file for writing and hands it to apply. The inode, owner, mode
@@ -265,7 +265,7 @@ var (
 // the moment of opening. A file that is not the one that was read, or that has been
 // changed since, is not touched (errChanged).
 //
-// A file with privileges that others than the caller may write is edited as a copy: they could
+// A file with privileges that others than the caller may write is replaced ([File.Replace]): they could
 // write to it until its privileges are given back, and get them for that. One that has other hard
 // links is refused.
 //
@@ -276,7 +276,7 @@ func (f *File) Write(apply func(Writer) error) error {
 		if f.OtherLinks() > 0 {
 			return errPrivileged
 		}
-		return f.WriteCopy(nil, func(w Copy) error { return apply(w) })
+		return f.Replace(Replacing{}, func(w Copy) error { return apply(w) })
 	}
 	f.writes = true
 	fd, err := f.openForWriting()
@@ -305,13 +305,19 @@ func (f *File) privileged() bool {
 	return f.stat.Mode&(unix.S_ISUID|unix.S_ISGID) != 0 || capabilities(f.fd, f.stat.Mode) != nil
 }
 
+// writing are the flags of an edit in place. What it needs to know was read before, and an access time does not change
+// by writing.
+const writing = unix.O_WRONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK
+
+// ownReadOnly reports whether the mode, which the caller may change, is what keeps the file from being written.
+func (f *File) ownReadOnly() bool {
+	return f.stat.Mode&unix.S_IWUSR == 0 && (os.Geteuid() == 0 || int(f.stat.Uid) == os.Geteuid())
+}
+
 func (f *File) openForWriting() (int, error) {
-	// O_WRONLY: what an edit needs to know was read before. An access time does
-	// not change by writing.
-	const flags = unix.O_WRONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK
-	fd, err := regular.Descriptor(f.dir.fd, f.name, flags)
+	fd, err := regular.Descriptor(f.dir.fd, f.name, writing)
 	if errors.Is(err, unix.EACCES) && f.stat.Mode&unix.S_IWUSR == 0 {
-		fd, err = f.openReadOnly(flags)
+		fd, err = f.openReadOnly(writing)
 	}
 	switch {
 	case errors.Is(err, unix.ETXTBSY):
@@ -424,8 +430,11 @@ func (f *File) asOpened(fd int) (bool, error) {
 func (f *File) leadsTo(dir int, name string) bool {
 	var now unix.Stat_t
 	err := ignoringEINTR(func() error { return unix.Fstatat(dir, name, &now, unix.AT_SYMLINK_NOFOLLOW) })
-	return err == nil && now.Dev == f.stat.Dev && now.Ino == f.stat.Ino
+	return err == nil && f.is(&now)
 }
+
+// is reports whether st is the file's.
+func (f *File) is(st *unix.Stat_t) bool { return st.Dev == f.stat.Dev && st.Ino == f.stat.Ino }
 
 // Changed reports whether another editor has changed or replaced the file while it was
 // visited, and so nothing was written: what was planned does not fit it any more. Outside of
@@ -495,7 +504,6 @@ func (f *File) restore(fd int, mode uint32, caps []byte) error {
 // output is the file while it is written.
 type output struct {
 	fd    int
-	file  *os.File // of a copy
 	wrote bool
 }
 

@@ -46,7 +46,7 @@ func TestCopyKeepsLinksOfTheWalk(t *testing.T) {
 					return nil, true
 				}
 				edited++
-				err := f.WriteCopy(nil, func(w Copy) error { _, err := w.WriteAt([]byte("after."), 5); return err })
+				err := f.Replace(Replacing{}, func(w Copy) error { _, err := w.WriteAt([]byte("after."), 5); return err })
 				if n := f.OutsideLinks(); n != 1 {
 					t.Errorf("%d links outside", n)
 				}

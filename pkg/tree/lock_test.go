@@ -224,7 +224,7 @@ func TestWriteToACopy(t *testing.T) {
 			if n := f.OtherLinks(); n != 1 {
 				t.Errorf("%d other links", n)
 			}
-			return f.WriteCopy(nil, func(w Copy) error {
+			return f.Replace(Replacing{}, func(w Copy) error {
 				_, err := w.WriteAt([]byte("after "), 4)
 				return errors.Join(err, fail)
 			}), true

@@ -74,12 +74,7 @@ func (f *File) ID() (dev, ino uint64) {
 
 // CopyTo writes all of an ELF file to an empty file. Where the file system can, the
 // two share their blocks.
-func (f *File) CopyTo(to *os.File) error {
-	if err := unix.IoctlFileClone(int(to.Fd()), f.fd); err == nil {
-		return nil
-	}
-	return f.copyData(to)
-}
+func (f *File) CopyTo(to *os.File) error { return f.copyTo(int(to.Fd()), nil) }
 
 // Unreadable reports whether the file may not be read by who walks. A directory that cannot be read is a failure of the
 // walk, not a file like that.

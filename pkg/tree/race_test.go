@@ -18,7 +18,9 @@ func writer(f *File, byCopy bool) func(func(Writer) error) error {
 	if !byCopy {
 		return f.Write
 	}
-	return func(apply func(Writer) error) error { return f.WriteCopy(nil, func(w Copy) error { return apply(w) }) }
+	return func(apply func(Writer) error) error {
+		return f.Replace(Replacing{}, func(w Copy) error { return apply(w) })
+	}
 }
 
 // editByte writes the byte of a file at off, with all the others as it has read them, as an
@@ -60,7 +62,7 @@ func TestNoEditIsLost(t *testing.T) {
 		var edited error
 		err = Files(context.Background(), found[:1], Options{Jobs: 1}, func(f *File) (error, bool) {
 			return editByte(f, off, func(apply func(Writer) error) error {
-				return f.WriteCopy(found[1:], func(w Copy) error { return apply(w) })
+				return f.Replace(Replacing{Also: found[1:]}, func(w Copy) error { return apply(w) })
 			}), true
 		}, func(e error) { edited = e })
 		return errors.Join(err, edited)
@@ -189,7 +191,7 @@ func TestPrivilegesOfACopyThatWasTamperedWith(t *testing.T) {
 	visits := 0
 	Walk(context.Background(), []string{path}, Options{Jobs: 1}, func(f *File) (error, bool) {
 		visits++
-		return f.WriteCopy(nil, func(w Copy) error {
+		return f.Replace(Replacing{}, func(w Copy) error {
 			if visits > 1 {
 				return nil
 			}

@@ -257,6 +257,12 @@ func (t *Target) Stat() (st unix.Stat_t, err error) {
 // Target returns the place of a file that a walk with [Options].Keep visits.
 func (f *File) Target() Target { return Target{f.Path, f.root, f.id()} }
 
+// Whichever returns the place for whatever file is there: an editor puts a new one there.
+func (t Target) Whichever() Target {
+	t.id = inode{}
+	return t
+}
+
 // An opener opens the directories of targets. It keeps the last one open for the next
 // target in it.
 type opener struct {

@@ -212,7 +212,7 @@ func TestCopyOfAHardLinkStaysInItsDirectory(t *testing.T) {
 		if f.Err != nil || f.SameAs != "" {
 			return nil, false
 		}
-		return f.WriteCopy(nil, func(w Copy) error {
+		return f.Replace(Replacing{}, func(w Copy) error {
 			if err := errors.Join(os.Rename("tree/b", "tree/moved"), os.Symlink("../outside", "tree/b")); err != nil {
 				t.Error(err)
 			}

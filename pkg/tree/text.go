@@ -18,7 +18,7 @@ func (f *File) Length() (int64, error) {
 }
 
 // Whole returns the contents of a file of at most limit bytes, else ErrTooLarge.
-// They are valid during the visit. [File.Rewrite] may follow.
+// They are valid during the visit. [File.Replace] may follow.
 func (f *File) Whole(limit int64) ([]byte, error) {
 	size, err := f.Length()
 	if err == nil && size > limit {

@@ -672,7 +672,8 @@ func (w *walker) clean(d *dir, name, path string) {
 	if w.Leftover == nil {
 		return
 	}
-	if removed, err := regular.RemoveLeft(d.fd, name); removed || err != nil {
+	removed, err := regular.RemoveLeft(d.fd, name)
+	if removed || err != nil && !errors.Is(err, unix.EWOULDBLOCK) { // else somebody works on it
 		w.Leftover(path, err)
 	}
 }

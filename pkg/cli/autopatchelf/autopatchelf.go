@@ -102,9 +102,6 @@ the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths a
 			Name:  "force",
 			Usage: "with --undo, do so also with files that something else has changed since, and in a copy of the directory"},
 		&command.Flag{Name: "no-record", Usage: "keep no record for --undo"},
-		&command.Flag{
-			Name:  "keep-links",
-			Usage: "edit files in place even if they have hard links outside the PATHs, such as in a package manager's cache"},
 		&command.Flag{Name: "in-build", Hidden: true},
 		&command.Flag{Kind: command.List, Name: "or-path", Hidden: true,
 			Usage: "take `PATH`, if it is there, where no PATH is given (repeatable)"},
@@ -114,9 +111,9 @@ the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths a
 		flags.Stub, flags.Store, flags.DriverLink, flags.Compat,
 		flags.Position,
 		flags.ForceRPath, flags.ForceRunPath,
-		flags.ResolutionNote, flags.Copy, flags.EvenInStore, command.DryRunFlag,
+		flags.ResolutionNote, flags.EvenInStore, command.DryRunFlag,
 	)
-	app.Flags = append(app.Flags, flags.Tree...)
+	app.Flags = slices.Concat(app.Flags, flags.Writing, flags.Tree)
 	app.Arguments = func(args []string) ([]string, error) {
 		return autoPatchelfArguments(args, func(name string) bool { return command.TakesValue(app.Flags, name) })
 	}
@@ -167,17 +164,17 @@ type autoPatchelf struct {
 	hints      *fixup.Hints
 	record     bool
 	structured bool
-	keepLinks  bool
-	copied     bool // files are edited as copies
+	inPlace    bool
 }
 
 func newAutoPatchelf(c *command.Line, s *walk.Session) (*autoPatchelf, error) {
 	a := &autoPatchelf{Session: s, hints: &fixup.Hints{},
-		structured: c.Bool("structured-logs"), keepLinks: c.Bool("keep-links"), copied: c.Bool("copy")}
+		structured: c.Bool("structured-logs")}
 	if a.structured && s.JSON {
 		return nil, command.Misuse("--structured-logs and --json both print to stdout: give one of them")
 	}
 	mode := modeOf(c)
+	a.inPlace = c.Bool("in-place") || c.Bool("in-build")
 	a.record = mode.ByHand() && !c.Bool("no-record") && !s.DryRun
 	priority, _ := fixup.ParsePriority(c.String("enforce-priority"))
 	a.sources = fixup.Sources{
@@ -389,11 +386,10 @@ func (a *autoPatchelf) change(index *fixup.Index, plans []*fixup.Plan, records *
 	stop := a.Progress(func() string { return fmt.Sprintf("%d of %d files edited", done.Load(), of.Load()) })
 	defer stop()
 	return index.Change(a.Context, plans, fixup.Changing{
-		Carrying:   fixup.Carrying{Jobs: a.Jobs, DryRun: a.DryRun},
-		Copy:       a.copied,
-		SpareLinks: a.settings.Mode.ByHand() && !a.keepLinks,
-		Records:    records,
-		Progress:   func(n, all int) { done.Store(int64(n)); of.Store(int64(all)) },
+		Carrying: fixup.Carrying{Jobs: a.Jobs, DryRun: a.DryRun},
+		InPlace:  a.inPlace,
+		Records:  records,
+		Progress: func(n, all int) { done.Store(int64(n)); of.Store(int64(all)) },
 	})
 }
 
@@ -462,16 +458,6 @@ func askFor(n int, first string) string {
 	return fmt.Sprintf("%s and %d more ask for", command.Printable(first), n-1)
 }
 
-// tellCopies says of how many files a copy was edited because of hard links outside the tree.
-func tellCopies(s *walk.Session, n int) {
-	if n > 0 {
-		s.Log.Infof(
-			"%s had hard links outside the tree, as uv and pnpm make to their caches: copies replaced them, and the other "+
-				"links keep the old contents (--keep-links edits in place)",
-			walk.Count(n, "edited file", "edited files"))
-	}
-}
-
 // libraryReport is one element of "libraries".
 type libraryReport struct {
 	Name     string   `json:"name"`
@@ -513,25 +499,23 @@ type patchSummary struct {
 func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plans []*fixup.Plan, stopped error) error {
 	t := a.Telling()
 	t.Sum.Skipped = index.Others
-	t.Stop(stopped)
-	copied, others := 0, map[fixup.LibC]int{}
+	others := map[fixup.LibC]int{}
 	for _, p := range plans {
 		if p.OtherLibC != fixup.UnknownLibC {
 			others[p.OtherLibC]++
 		}
-		if p.Result.Edited && p.Copied && p.Object.LinkedOutside() > 0 {
-			copied++
+		r := a.file(p)
+		if p.Result.Edited && !a.inPlace && !a.DryRun {
+			r.Left = p.Object.LinkedOutside()
 		}
-		t.File(a.file(p))
+		t.File(r)
 	}
+	t.Stop(stopped)
 	for _, path := range a.Paths {
 		if plans != nil && stopped == nil && walk.OneFile([]string{path}) && a.Singled(path) &&
 			!slices.ContainsFunc(plans, func(p *fixup.Plan) bool { return p.Object.Path == path }) {
 			a.Log.WithField("path", path).Infof("skipped: %s", elfimage.NotELF)
 		}
-	}
-	if !a.DryRun {
-		tellCopies(a.Session, copied)
 	}
 	a.tellOpened(plans)
 	a.tellUnstarted(resolver, plans)
@@ -743,10 +727,9 @@ func undo(s *walk.Session, c *command.Line) error {
 		}
 		return err != nil
 	})
-	copied := 0
 	t.Stop(fixup.Undo(s.Context, paths, fixup.Undoing{
 		Carrying: fixup.Carrying{Jobs: s.Jobs, DryRun: s.DryRun},
-		Copy:     c.Bool("copy"), KeepLinks: c.Bool("keep-links"), Force: c.Bool("force"), Refuse: s.Refuse,
+		InPlace:  c.Bool("in-place"), Force: c.Bool("force"), Refuse: s.Refuse,
 		Waiting: waiting(s),
 	}, func(u fixup.Undone) {
 		if u.Gone.N > 0 {
@@ -765,11 +748,10 @@ func undo(s *walk.Session, c *command.Line) error {
 			}
 			r.Fail(u.Err)
 		}
-		if u.Linked && !s.DryRun {
-			copied++
+		if !s.DryRun {
+			r.Left = u.Left
 		}
 		t.File(r)
 	}))
-	tellCopies(s, copied)
 	return t.End(&t.Sum, t.Sum.String())
 }

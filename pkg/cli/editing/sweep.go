@@ -17,7 +17,7 @@ import (
 
 // Options reads the flags that say how a file is edited.
 func Options(c *command.Line) edit.Options {
-	return edit.Options{DryRun: c.Bool("dry-run"), Copy: c.Bool("copy"),
+	return edit.Options{DryRun: c.Bool("dry-run"), InPlace: c.Bool("in-place"),
 		Note: &edit.Note{Write: c.Bool("resolution-note")}}
 }
 
@@ -78,6 +78,8 @@ func Report(s *walk.Session, f *tree.File, r *edit.Result, before, after edit.St
 	if r.NoNote != nil {
 		o.Warn = append(o.Warn, r.NoNote.Error())
 	}
-	o.LeftLinks(r.LeftLinks)
+	if r.Action == tree.Edited {
+		o.Left = r.LeftLinks
+	}
 	return o
 }

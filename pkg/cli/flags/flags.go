@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	"cuda-runpath/pkg/cli/command"
@@ -23,10 +24,10 @@ var Tree = []*command.Flag{
 }
 
 // Edit are those of what maps run paths to their normal form, beside [Tree].
-var Edit = []*command.Flag{
+var Edit = slices.Concat([]*command.Flag{
 	DriverLink, Compat, Malformed, Position, ClearExecStack,
-	ForceRPath, ForceRunPath, KeepEmpty, Dedupe, Copy, Store, EvenInStore, command.DryRunFlag,
-}
+	ForceRPath, ForceRunPath, KeepEmpty, Dedupe,
+}, Writing, []*command.Flag{Store, EvenInStore, command.DryRunFlag})
 
 // ClearExecStack is for what walks over a package's files anyway.
 var ClearExecStack = &command.Flag{
@@ -34,7 +35,8 @@ var ClearExecStack = &command.Flag{
 	Usage: "also clear requests for an executable stack, with which glibc 2.41 refuses to open a library by dlopen"}
 
 // List are those of what writes run paths as given, beside [Tree].
-var List = []*command.Flag{ForceRPath, ForceRunPath, KeepEmpty, Dedupe, Copy, Store, EvenInStore, command.DryRunFlag}
+var List = slices.Concat([]*command.Flag{ForceRPath, ForceRunPath, KeepEmpty, Dedupe}, Writing,
+	[]*command.Flag{Store, EvenInStore, command.DryRunFlag})
 
 // ResolutionNote is for what gives a whole package its run paths.
 var ResolutionNote = &command.Flag{
@@ -61,9 +63,12 @@ var (
 // Search say which directories are the driver's, the compat package's and stubs.
 var Search = []*command.Flag{DriverLink, Compat, Stub, Store}
 
-// Copy is for commands that edit files one by one.
-var Copy = &command.Flag{Name: "copy",
-	Usage: "edit a copy and rename it over the file: for files that running processes have mapped"}
+// Writing says how a file is edited.
+var Writing = []*command.Flag{
+	{Name: "in-place", Usage: "write into the file, and not a new file in its place: other hard links to it, and processes " +
+		"that use it, get the edit, too"},
+	{Name: "copy", Hidden: true, Usage: "what is done without --in-place"},
+}
 
 // Jobs limits how many files are worked on at once.
 var Jobs = &command.Flag{Kind: command.Int, Name: "jobs", Usage: "work on `N` files at a time",

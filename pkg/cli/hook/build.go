@@ -265,7 +265,7 @@ func (b *build) edits(tools ...string) ([]string, error) {
 		return nil, err
 	}
 	// a package says --force-rpath, which comes before it
-	args := slices.Concat(b.common(), []string{"--force-runpath"}, places)
+	args := slices.Concat(b.common(), []string{"--force-runpath", inPlace}, places)
 	if position := b.text("driverLinkPosition"); position != "" {
 		args = append(args, "--position", position)
 	}
@@ -358,6 +358,9 @@ func (b *build) wantsNotes() bool {
 	}
 	return !b.isTrue("dontPatchELF") || !b.isTrue("dontAutoPatchelf") && b.isSet("function:autoPatchelf")
 }
+
+// inPlace is the flag by which files are written into: a build that is killed is thrown away.
+const inPlace = "--in-place"
 
 // resolutionNote is the flag by which files get a resolution note.
 const resolutionNote = "--resolution-note"

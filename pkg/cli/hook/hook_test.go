@@ -110,7 +110,7 @@ func TestFixup(t *testing.T) {
 		{"a link with lib", state{"driverLink": {"/opt/lib//"}}, []string{"error driverLink is '/opt/lib', which must be the directory without its last part, lib: '/opt'", "status 1"}},
 		{"a switch", state{"dontStubReplace": {"1"}}, []string{"log stubReplace: switched off by dontStubReplace", "normalize --tool autoAddDriverRunpath --tool addCudaCompatRunpath COMMON"}},
 		{"nixpkgs' switch", state{"dontUseAutoAddOpenGLRunpath": {"1"}}, []string{"log autoAddDriverRunpath: switched off by dontUseAutoAddOpenGLRunpath"}},
-		{"strict", state{"cudaRunpathStrict": {"1"}}, []string{"--tool addCudaCompatRunpath --jobs 2 --force-runpath --compat"}},
+		{"strict", state{"cudaRunpathStrict": {"1"}}, []string{"--tool addCudaCompatRunpath --jobs 2 --force-runpath --in-place --compat"}},
 		{"stacks and notes", state{"clearExecutableStacks": {"1"}, "cudaResolutionNote": {"1"}}, []string{together + "--compat /C --clear-execstack --resolution-note -- OUT", check + "--compat /C --nix -- OUT"}},
 		{"notes, and one tool has flags", state{"cudaResolutionNote": {"1"}, "stubReplaceFlags": {"--stub x"}},
 			[]string{"run /T/bin/runpath normalize --tool stubReplace COMMON --compat /C --resolution-note --stub x -- OUT",
@@ -123,7 +123,7 @@ func TestFixup(t *testing.T) {
 		{"stdenv's notes, patched by autoPatchelf", state{"cudaRunpathGiven": append(slices.Clone(four), "notes="), "dontPatchELF": {"1"}, "function:autoPatchelf": {}}, []string{together + "--compat /C --resolution-note"}},
 		{"no notes", state{"cudaRunpathGiven": append(slices.Clone(four), "notes="), "dontGenerateLDCache": {"1"}, "cudaResolutionNote": {"1"}}, usual},
 		{"notes where nothing edits", state{"cudaRunpathGiven": {"tool=noRunpathAmbiguity", "notes="}}, []string{"notes", check}},
-		{"stdenv's notes, and fixupElfHook", state{"cudaRunpathGiven": {"elf=", "notes="}}, []string{"run /T/bin/runpath cache write --jobs 2 --malformed warn -- OUT"}},
+		{"stdenv's notes, and fixupElfHook", state{"cudaRunpathGiven": {"elf=", "notes="}}, []string{"run /T/bin/runpath cache write --jobs 2 --malformed warn --in-place -- OUT"}},
 		{"stdenv has no notes, and fixupElfHook", state{"cudaRunpathGiven": {"elf="}}, []string{"status 0"}},
 		{"fixupElfHook, no notes", state{"cudaRunpathGiven": {"elf=", "notes="}, "dontGenerateLDCache": {"1"}}, []string{"status 0"}},
 		{"fixupElfHook, nothing to be patched", state{"cudaRunpathGiven": {"elf=", "notes="}, "dontPatchELF": {"1"}}, []string{"status 0"}},
@@ -189,7 +189,7 @@ func TestFailingTool(t *testing.T) {
 	s["cudaRunpathGiven"] = []string{"tool=stubReplace"}
 	s["stubReplaceFlags"] = []string{"--stub '*"}
 	answers := at(t, s, 2, "fixup")
-	want := "error stubReplace failed with exit status 2; what it said is above. The same again: /T/bin/stubReplace --jobs 2 --malformed warn --force-runpath --stub ''\\''*' -- " + out
+	want := "error stubReplace failed with exit status 2; what it said is above. The same again: /T/bin/stubReplace --jobs 2 --malformed warn --force-runpath --in-place --stub ''\\''*' -- " + out
 	if !slices.Contains(answers, want) || answers[len(answers)-1] != "status 2" {
 		t.Errorf("want %s in:\n%s", want, strings.Join(answers, "\n"))
 	}
@@ -200,7 +200,7 @@ func common(command string) string {
 	if strings.Contains(command, "noRunpathAmbiguity") || strings.Contains(command, "runpath thin") || strings.Contains(command, "runpath gpu") {
 		return "--jobs 2 --malformed warn"
 	}
-	return "--jobs 2 --malformed warn --force-runpath"
+	return "--jobs 2 --malformed warn --force-runpath --in-place"
 }
 
 // What packages call by hand.
@@ -328,7 +328,7 @@ func TestStubs(t *testing.T) {
 		t.Errorf("without the setting: %q", answers)
 	}
 	s["stubReplaceForChecks"] = []string{"1"}
-	if answers := at(t, s, 0, "before"); !slices.Contains(answers, "stubs "+stubs) || !strings.Contains(strings.Join(answers, "\n"), "stubReplace --dry-run --jobs 2 --malformed warn --force-runpath --driver-link "+top+"/lib --offer "+stubs+" -- ") {
+	if answers := at(t, s, 0, "before"); !slices.Contains(answers, "stubs "+stubs) || !strings.Contains(strings.Join(answers, "\n"), "stubReplace --dry-run --jobs 2 --malformed warn --force-runpath --in-place --driver-link "+top+"/lib --offer "+stubs+" -- ") {
 		t.Errorf("before fixup: %q", answers)
 	}
 	s["cudaRunpathStubs"] = []string{stubs}

@@ -146,7 +146,7 @@ func (b *build) noteAlone() error {
 	if err != nil {
 		return err
 	}
-	return b.run(walk{tools: []string{notes}, args: slices.Concat(b.common(), places)})
+	return b.run(walk{tools: []string{notes}, args: slices.Concat(b.common(), []string{inPlace}, places)})
 }
 
 // sayPrograms says which one runs, where hooks of several versions came together.

@@ -158,7 +158,7 @@ func (w *outputWalk) elf(f *tree.File, s *seen) {
 		return
 	}
 	var list string // as it is to be
-	r := edit.File(f, edit.Options{DryRun: !shrinks}, func(im *elfimage.Image) (*elfedit.Change, string, error) {
+	r := edit.File(f, edit.Options{DryRun: !shrinks, InPlace: true}, func(im *elfimage.Image) (*elfedit.Change, string, error) {
 		s.removed, s.tag, list = nil, false, ""
 		if im.Type != elf.ET_EXEC && im.Type != elf.ET_DYN || im.Dynamic == nil {
 			return nil, "", nil

@@ -25,13 +25,13 @@ runpath shrink --keep /opt/plugins app`,
 may open (.note.dlopen), or names in read-only data. Relative entries and those with $ORIGIN, $LIB or $PLATFORM stay,
 and so do the driver link and compat directories. An entry below a temporary directory ($NIX_BUILD_TOP, else $TMPDIR,
 /build and /tmp) stays only for a library that no other entry holds.`,
-		Flags: append([]*command.Flag{
+		Flags: slices.Concat([]*command.Flag{
 			{Kind: command.List, Name: "keep", Usage: "keep `ENTRY`, whatever it holds (repeatable)"},
 			flags.DriverLink, flags.Compat,
 			flags.ForceRPath,
 			flags.KeepEmpty,
-			flags.Copy, flags.Store, flags.EvenInStore, command.DryRunFlag,
-		}, flags.Tree...),
+			flags.Store, flags.EvenInStore, command.DryRunFlag,
+		}, flags.Writing, flags.Tree),
 		Action: func(c *command.Line) error {
 			return editing.Files(c, c.Args, func(e *editing.Editor) error {
 				keep := append(c.StringSlice("keep"), driver.Link, driver.Link32, e.DriverLink, e.Compat)

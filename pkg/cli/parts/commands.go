@@ -45,10 +45,10 @@ func cacheCommand(name, usage, example string, remove bool, more ...*command.Fla
 	return &command.Command{
 		Name:      name,
 		Usage:     usage,
-		Common:    []string{"copy", "dry-run", "json", "verbose", "quiet"},
+		Common:    []string{"in-place", "dry-run", "json", "verbose", "quiet"},
 		Examples:  example,
 		ArgsUsage: "PATH...",
-		Flags: slices.Concat(more, []*command.Flag{flags.Copy, flags.Store, flags.EvenInStore, command.DryRunFlag},
+		Flags: slices.Concat(more, flags.Writing, []*command.Flag{flags.Store, flags.EvenInStore, command.DryRunFlag},
 			flags.Tree),
 		Action: walk.With(func(s *walk.Session, c *command.Line) error {
 			p := parts.Edit{Options: editing.Options(c)}
@@ -78,7 +78,7 @@ func Edit() *command.Command {
 		Examples: "runpath edit --run-path '$ORIGIN/../lib' app/bin/app\nrunpath edit --replace-entry /build/lib=/opt/lib " +
 			"app\nrunpath edit --soname libx.so.2 --add-needed liby.so.1 lib/libx.so",
 		ArgsUsage: "PATH...",
-		Flags: append([]*command.Flag{
+		Flags: slices.Concat([]*command.Flag{
 			{Kind: command.String, Name: "interpreter", Usage: "set the interpreter of programs to `PATH`"},
 			{Kind: command.String, Name: "soname", Usage: "set the soname of libraries to `NAME`"},
 			{Kind: command.List, Name: "remove-needed", Usage: "remove `NAME` from the needed libraries (repeatable)"},
@@ -96,9 +96,9 @@ func Edit() *command.Command {
 				Usage: "replace the entry OLD of the run path with NEW, or with several separated by colons, given as " +
 					"`OLD=NEW` (repeatable)"},
 			flags.ForceRPath, flags.ForceRunPath,
-			flags.Copy, flags.Store, flags.EvenInStore,
+			flags.Store, flags.EvenInStore,
 			command.DryRunFlag,
-		}, flags.Tree...),
+		}, flags.Writing, flags.Tree),
 		Action: walk.With(func(s *walk.Session, c *command.Line) error {
 			p, err := partsFromFlags(c)
 			if err != nil {

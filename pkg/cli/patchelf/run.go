@@ -184,7 +184,7 @@ func (p *planned) write(c *patchelf.Command) (err error) {
 		err = output(c.Output, p.f, p.read.Edit)
 	case p.read.Edit != nil:
 		p.warnOfStore()
-		err = p.read.Write(p.f, edit.Options{})
+		err = p.read.Write(p.f, edit.Options{InPlace: true})
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.path, err)

@@ -236,7 +236,7 @@ func (o *scriptOptions) visit(f *tree.File, r *scriptFile, s *walk.Session) (is 
 				}
 			}
 			r.Action = tree.Edited
-			r.LeftLinks(f.OutsideLinks())
+			r.Left = f.OutsideLinks()
 		}
 	}
 	for _, p := range places {

@@ -398,16 +398,14 @@ func (r *thinned) thin(f *tree.File, asked *thinning, dryRun bool, result *edit.
 	if work.Empty() {
 		return nil
 	}
-	write := func(w tree.Copy) error { return work.Write(w) }
-	switch {
-	case dryRun:
-	case work.Anew():
-		err = f.Rewrite(write)
-	default:
-		err = f.WriteCopy(nil, write)
-	}
-	if err != nil {
-		return err
+	if !dryRun {
+		replacing := tree.Replacing{Anew: work.Anew()}
+		for _, part := range work.Removed() {
+			replacing.Without = append(replacing.Without, tree.Span{Off: part[0], End: part[1]})
+		}
+		if err := f.Replace(replacing, func(w tree.Copy) error { return work.Write(w) }); err != nil {
+			return err
+		}
 	}
 	r.finished(work, was, result)
 	var now unix.Stat_t

@@ -32,8 +32,10 @@ type Report struct {
 	// action says.
 	Line  string       `json:"-"`
 	Level logrus.Level `json:"-"`
-	Info  []string     `json:"-"`
-	Warn  []string     `json:"-"`
+	// Left is how many hard links to the file outside the paths lead to the old one.
+	Left int      `json:"-"`
+	Info []string `json:"-"`
+	Warn []string `json:"-"`
 }
 
 // NewReport returns the report of a file of which nothing is known but its run path, and
@@ -138,6 +140,8 @@ type telling struct {
 	// listed for that; in lines, the order.
 	edits map[string]*alike
 	lines []string
+	// How many files have names that lead to the old ones, and how many those are.
+	parted, left int
 }
 
 type alike struct {
@@ -179,6 +183,9 @@ func (t *telling) File(r Reported) {
 	if f.Action == tree.Edited && !t.Verbose && !t.Quiet {
 		t.gather(f)
 	}
+	if f.Left > 0 {
+		t.parted, t.left = t.parted+1, t.left+f.Left
+	}
 	f.log(t.Log)
 	if t.doc != nil {
 		t.add(t.sep+"\n", r)
@@ -210,6 +217,11 @@ func (t *telling) Stop(err error) {
 			t.Log.WithField("path", remedy.Common(more)).Infof("%s: %s (-v lists them)",
 				Count(len(more), "more file", "more files"), line)
 		}
+	}
+	if t.left > 0 {
+		t.Log.Infof("%s to the old contents of %s, as from a cache of uv's or pnpm's",
+			Count(t.left, "hard link from outside the paths leads", "hard links from outside the paths lead"),
+			Count(t.parted, "file", "files"))
 	}
 	if err != nil {
 		t.Sum.Stopped = err.Error()
@@ -248,16 +260,6 @@ func (t *telling) add(before string, v any) {
 func (s *Session) Say(format string, args ...any) {
 	if !s.JSON && !s.Document {
 		fmt.Fprintf(s.Stdout, format+"\n", args...)
-	}
-}
-
-// LeftLinks warns of hard links that an edit of a copy has left with the old file.
-func (r *Report) LeftLinks(n int) {
-	switch {
-	case n == 1:
-		r.Warn = append(r.Warn, "has another hard link, which leads to the old file")
-	case n > 1:
-		r.Warn = append(r.Warn, fmt.Sprintf("has %d other hard links, which lead to the old file", n))
 	}
 }
 
