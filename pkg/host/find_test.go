@@ -145,6 +145,24 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// Which libcuda.so.1 a program finds by LD_LIBRARY_PATH. Who may replace it is no question: it is loaded anyway.
+func TestByLibraryPath(t *testing.T) {
+	h := on(t, core("a/driver", version).With(core("a/compat", version)).With(core("a/stubs", version)).With(tree{"a/text/libcuda.so.1": "text",
+		"a/arm/libcuda.so.1": tinyelf.Object{Machine: elf.EM_AARCH64}.With(elf.DT_SONAME, "libcuda.so.1"), "a/anybodys/libcuda.so.1": lib("libcuda.so.1")}))
+	if err := os.Chmod(filepath.Join(h.Root.Dir, "a/anybodys"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	m, _ := MachineNamed("x86_64")
+	for list, want := range map[string]string{
+		"/a/driver": "/a/driver", "/none:/a/arm:/a/text;/a/driver:/a/anybodys": "/a/driver", "/a/anybodys": "/a/anybodys",
+		"": "", "a/driver": "", "/a/compat": "", "/a/stubs": "", "/a/arm": "",
+	} {
+		if got := h.ByLibraryPath(list, m); got != strings.TrimPrefix(want+"/libcuda.so.1", "/libcuda.so.1") {
+			t.Errorf("%q: %q", list, got)
+		}
+	}
+}
+
 // What somebody else could exchange is no driver.
 func TestWhoElseCanWrite(t *testing.T) {
 	// grant lets user 1234 write a file, as far as a mask does (acl(5), linux/posix_acl_xattr.h).

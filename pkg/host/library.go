@@ -48,6 +48,9 @@ type Rejected struct {
 // damaged marks an error about a file that should be usable.
 type damaged struct{ error }
 
+// untrusted marks an error about a file that others could replace.
+type untrusted struct{ error }
+
 var errOtherMachine = errors.New("for another machine")
 
 // driverVersion matches a driver's version, as in libcuda.so.535.261.03: the branch has three digits.
@@ -165,10 +168,29 @@ func (h *Host) examine(name string, row driver.Library, m Machine) (lib Library,
 		})
 	}
 	if err := h.trusted(name); err != nil {
-		return lib, err
+		return lib, untrusted{err}
 	}
 	lib.Links = h.linkNames(lib, row)
 	return lib, nil
+}
+
+// SplitLibraryPath returns the directories that LD_LIBRARY_PATH names.
+func SplitLibraryPath(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ':' || r == ';' })
+}
+
+// ByLibraryPath returns the libcuda.so.1 that programs of a machine find by an LD_LIBRARY_PATH, "" where they find none
+// in a directory that has an absolute path. Whoever set the variable relies on it: others may be able to replace the
+// file, which is loaded all the same, so it serves for nothing but to start a program with that variable.
+func (h *Host) ByLibraryPath(list string, m Machine) string {
+	for _, dir := range SplitLibraryPath(list) {
+		if file := path.Join(dir, driver.LibCUDA); path.IsAbs(dir) {
+			if _, err := h.ExamineCUDA(file, m); err == nil || errors.As(err, new(untrusted)) {
+				return file
+			}
+		}
+	}
+	return ""
 }
 
 // windows matches the host's libraries that the driver's graphics libraries open by name: X's and Wayland's for

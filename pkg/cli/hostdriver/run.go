@@ -2,6 +2,7 @@ package hostdriver
 
 import (
 	"errors"
+	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
@@ -71,11 +72,15 @@ The exit status is the program's; 127 where it is not found, 126 where it cannot
 		} else if err := c.prepare(r, dirs, choice); err != nil {
 			return err
 		}
-		if wants.RPath && len(r.Hide) > 0 {
-			r.Warn = func() {
+		r.Warn = func() {
+			if wants.RPath {
 				c.complain(
 					"%s names a compat directory in DT_RPATH, which comes before LD_LIBRARY_PATH: it is used whether or not it helps",
 					r.Program[0])
+			}
+			if wants.Stub != "" {
+				c.complain("%s names the stub directory %s in DT_RPATH, which comes before LD_LIBRARY_PATH: it loads the stub",
+					r.Program[0], wants.Stub)
 			}
 		}
 		err = r.Exec()
@@ -99,6 +104,13 @@ func (c *call) log(format string, args ...any) {
 // image's /usr/lib64, which is empty in images made by Nix.
 func (c *call) prepare(r *run.Run, dirs []string, choice compat.Choice) error {
 	err := c.inCache(r, dirs, choice)
+	if err != nil && r.Method != run.Namespace && !c.IsSet("from") && !path.IsAbs(string(choice)) && c.host.Root.IsHost() {
+		if file := c.offered(); file != "" {
+			c.log("no driver is in a place that is known; LD_LIBRARY_PATH has %s, and is left as it is", file)
+			r.Method = run.AsIs
+			return nil
+		}
+	}
 	if errors.Is(err, host.ErrNoDriver) {
 		d, _ := c.host.Excluding(c.machine, c.prefix).Find(c.machine)
 		for _, x := range d.Rejected {
@@ -120,6 +132,14 @@ func (c *call) prepare(r *run.Run, dirs []string, choice compat.Choice) error {
 	c.log("%v; %s holds nothing but the driver", err, dir)
 	r.Method, r.Offers = run.LibraryPath, []private.Dir{{Machine: c.machine.Name, Path: at}}
 	return nil
+}
+
+// offered returns the libcuda.so.1 that LD_LIBRARY_PATH offers where no place that is known has one, "" for none.
+func (c *call) offered() string {
+	if _, err := c.host.Excluding(c.machine, c.prefix).Directory(c.machine); !errors.Is(err, host.ErrNoDriver) {
+		return ""
+	}
+	return c.host.ByLibraryPath(os.Getenv("LD_LIBRARY_PATH"), c.machine)
 }
 
 func (c *call) inCache(r *run.Run, dirs []string, choice compat.Choice) error {

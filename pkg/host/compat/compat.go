@@ -13,6 +13,7 @@ import (
 	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/forwardcompat"
 	"cuda-runpath/pkg/host"
+	"cuda-runpath/pkg/ldcache"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/process"
 	"cuda-runpath/pkg/runpath"
@@ -22,9 +23,11 @@ import (
 // Wants is what a program asks of the driver.
 type Wants struct {
 	// Compat are the compat directories in its run path and in those of the libraries that it loads, in the
-	// order of the load; RPath says that one is in a DT_RPATH, which comes before LD_LIBRARY_PATH.
+	// order of the load, then those in LD_LIBRARY_PATH and the one in the loader's cache. RPath says that one is in a
+	// DT_RPATH, which comes before LD_LIBRARY_PATH; Stub is a directory in a DT_RPATH that has a stub of libcuda.so.1.
 	Compat []string
 	RPath  bool
+	Stub   string
 
 	load *process.State // nil where there is none
 	by   *loader.Loader
@@ -45,18 +48,37 @@ func Wanted(program string) (w Wants) {
 	}
 	w.load, w.by = load, l
 	seen := map[string]bool{}
+	add := func(dir string, rpath bool) {
+		if dir = path.Clean(dir); !path.IsAbs(dir) || seen[dir] || !h.IsCompat(dir) {
+			return
+		}
+		seen[dir] = true
+		w.Compat = append(w.Compat, dir)
+		w.RPath = w.RPath || rpath
+	}
 	for _, o := range load.Objects {
 		if o.File == nil || o.File.List == "" {
 			continue
 		}
+		rpath := o.File.Tag.String() == "DT_RPATH"
 		for _, entry := range runpath.Parse(o.File.List) {
 			dir, ok := load.Expand(o, entry)
-			if dir = path.Clean(dir); !ok || seen[dir] || !h.IsCompat(dir) {
+			if !ok {
 				continue
 			}
-			seen[dir] = true
-			w.Compat = append(w.Compat, dir)
-			w.RPath = w.RPath || o.File.Tag.String() == "DT_RPATH"
+			add(dir, rpath)
+			if rpath && w.Stub == "" && (driver.StubDirs{}).Contains(dir) && h.Root.Exists(path.Join(dir, driver.LibCUDA)) {
+				w.Stub = dir
+			}
+		}
+	}
+	for _, dir := range host.SplitLibraryPath(os.Getenv("LD_LIBRARY_PATH")) {
+		add(dir, false)
+	}
+	if cache, err := l.Cache(ldcache.Path); err == nil && !load.Interp.Store { // which a loader from Nix does not read
+		abi, _ := load.Main.File.ABI()
+		if e, ok := cache.Resolve(driver.LibCUDA, ldcache.ABI{Machine: abi.Machine, Class: abi.Class, Flags: abi.Flags}, ldcache.Processor{}); ok {
+			add(path.Dir(e.Path), false)
 		}
 	}
 	return w

@@ -2,6 +2,7 @@ package compat
 
 import (
 	"debug/elf"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -48,6 +49,28 @@ func TestCompatDirsOfAProgramBehindALink(t *testing.T) {
 		if w := Wanted(filepath.Join(dir, name)); !slices.Equal(w.Compat, want) || w.RPath {
 			t.Errorf("%s: %+v, not %q", name, w, want)
 		}
+	}
+}
+
+// What comes by LD_LIBRARY_PATH is loaded before the driver, as what the program names: it is judged, too. Stubs are none,
+// and in a DT_RPATH they come before that variable.
+func TestCompatDirsOfTheEnvironment(t *testing.T) {
+	dir := t.TempDir()
+	put := func(at string, o tinyelf.Object) {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(dir, at)), 0o755), os.WriteFile(filepath.Join(dir, at), o.Bytes(), 0o755)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cuda := hosttest.Lib(driver.LibCUDA)
+	put("cuda/compat/"+driver.LibCUDA, cuda)
+	put("own/compat/"+driver.LibCUDA, cuda)
+	put("stubs/"+driver.LibCUDA, cuda)
+	put("program", tinyelf.Object{Interp: "/lib64/ld-linux-x86-64.so.2"}.With(elf.DT_RPATH, dir+"/stubs:"+dir+"/own/compat").Needs(driver.LibCUDA))
+	t.Setenv("LD_LIBRARY_PATH", "compat:"+dir+"/cuda/compat;"+dir+"/own/compat:"+dir+"/stubs:/nowhere/compat")
+	t.Chdir(dir + "/cuda") // what is found by a relative entry is nobody's for long
+	w := Wanted(dir + "/program")
+	if want := []string{dir + "/own/compat", dir + "/cuda/compat"}; !slices.Equal(w.Compat, want) || !w.RPath || w.Stub != dir+"/stubs" {
+		t.Errorf("%+v, not %q", w, want)
 	}
 }
 

@@ -34,27 +34,21 @@ func (h *Doctor) checkEnvironment(d *Diagnosis) (offered bool) {
 	if !h.Root.IsHost() {
 		return false
 	}
-	finds := func(file string) bool {
-		// Whoever set the variable relies on it.
-		lib, err := (&host.Host{CompatToo: true}).ExamineCUDA(file, h.Machine)
-		return err == nil && lib.File != ""
-	}
+	loaded := &host.Host{CompatToo: true}
 	for _, file := range loader.PreloadList(os.Getenv("LD_PRELOAD")) {
-		if !offered && path.IsAbs(file) && driver.Provides(path.Base(file)) && finds(file) {
+		_, err := loaded.ExamineCUDA(file, h.Machine)
+		if !offered && path.IsAbs(file) && driver.Provides(path.Base(file)) && err == nil {
 			offered = true
 			d.add("LD_PRELOAD", Note, file, "",
 				"programs that are started from here load %s first, whatever their run path says; those that they start do too, "+
 					"and fail where it is not for them", file)
 		}
 	}
-	for _, dir := range strings.FieldsFunc(os.Getenv("LD_LIBRARY_PATH"),
-		func(r rune) bool { return r == ':' || r == ';' }) {
-		if file := path.Join(dir, driver.LibCUDA); !offered && path.IsAbs(dir) && finds(file) {
-			offered = true
-			d.add("LD_LIBRARY_PATH", Note, file, "",
-				"programs that are started from here, and those that they start, find %s by it; all else that is in %s comes "+
-					"before their own libraries as well", file, dir)
-		}
+	if file := loaded.ByLibraryPath(os.Getenv("LD_LIBRARY_PATH"), h.Machine); !offered && file != "" {
+		offered = true
+		d.add("LD_LIBRARY_PATH", Note, file, "",
+			"programs that are started from here, and those that they start, find %s by it; all else that is in %s comes "+
+				"before their own libraries as well", file, path.Dir(file))
 	}
 	return offered
 }

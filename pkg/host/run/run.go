@@ -39,6 +39,7 @@ type Method string
 // The methods.
 const (
 	Auto        Method = "auto"         // the first of those below that works here
+	AsIs        Method = "as-is"        // nothing: LD_LIBRARY_PATH has a driver, which is in no place that is known
 	InPlace     Method = "in-place"     // the driver link holds the right driver already
 	Namespace   Method = "namespace"    // a mount namespace in which the driver link leads to the directory
 	LibraryPath Method = "library-path" // LD_LIBRARY_PATH
@@ -70,6 +71,13 @@ func (r *Run) Exec() error {
 			err = host.Reason(ee.Err)
 		}
 		return &StartError{r.Program[0], err}
+	}
+	if r.Method == AsIs {
+		if r.Warn != nil {
+			r.Warn()
+		}
+		keepIgnoring()
+		return &StartError{file, execute(file, r.Program, os.Environ())}
 	}
 	dirs := r.searched(file) // the first is of the program's machine; of a script, of this one
 	env, unsearched := os.Environ(), error(nil)
