@@ -105,8 +105,8 @@ func TestImports(t *testing.T) {
 // cmd/runpath is everything, and hostDriver has no command of the others.
 var linked = []struct{ tools, packages string }{
 	{"stubReplace autoAddDriverRunpath addCudaCompatRunpath", "cli/editing cli/sweep edit/runpaths driver/symbols cli/edits cli/walk cli/flags cli/command cli/urfave " +
-		"edit normal loader ldcache files realpath elfedit elfimage tree regular driver runpath resolution store remedy"},
-	{"autoPatchelf", "cli/autopatchelf fixup nixpkgs plainfile"},
+		"edit normal files realpath elfedit elfimage tree regular driver runpath resolution store remedy"},
+	{"autoPatchelf", "cli/autopatchelf fixup loader ldcache nixpkgs plainfile"},
 	{"noRunpathAmbiguity", "cli/ambiguity cli/findings cli/loading cli/sweep cli/walk cli/flags cli/command cli/urfave " +
 		"check finding remedy/change driver/stubcode driver/symbols explain forwardcompat process references gpucode nixpkgs host host/ldconf " +
 		"loader ldcache files sysroot realpath elfimage tree regular driver runpath resolution store remedy"},

@@ -65,7 +65,7 @@ func library(t *testing.T, path, soname, list string, args ...string) {
 	}
 	shared(t, path, append(append(flags, "-xnone"), args...)...)
 	if list != "" {
-		tool(t, "runpath", "set", "-q", "--keep-empty", list, path)
+		tool(t, "runpath", "set", "-q", "--force-runpath", "--keep-empty", list, path)
 	}
 }
 

@@ -4,11 +4,13 @@
 package edit
 
 import (
+	"debug/elf"
 	"errors"
 	"fmt"
 
 	"cuda-runpath/pkg/elfedit"
 	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/tree"
 )
 
@@ -22,6 +24,12 @@ const (
 	Skipped   = tree.Skipped
 	Failed    = tree.Failed
 )
+
+// State is what a file has for a run path.
+type State struct {
+	Tag  elf.DynTag // DT_RUNPATH, DT_RPATH, or DT_NULL for none
+	List runpath.List
+}
 
 // Options say how an edit is carried out.
 type Options struct {

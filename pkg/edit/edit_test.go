@@ -8,7 +8,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -187,14 +186,18 @@ func TestRunPaths(t *testing.T) {
 		"set":                          {library(entry(elf.DT_RUNPATH, "/a")), runpaths.Edit{Rewrite: set("/b")}, normal.Settings{}, edit.Edited, edit.State{elf.DT_RUNPATH, runpath.List{"/b"}}, ""},
 		"removed":                      {library(entry(elf.DT_RUNPATH, "/a")), runpaths.Edit{Rewrite: set("")}, normal.Settings{}, edit.Edited, edit.State{}, ""},
 		"none, and none asked for":     {library(), runpaths.Edit{Rewrite: set("")}, normal.Settings{}, edit.Unchanged, edit.State{}, ""},
-		"the tag":                      {library(entry(elf.DT_RPATH, "/a")), runpaths.Edit{Rewrite: set("/a")}, normal.Settings{}, edit.Edited, edit.State{elf.DT_RUNPATH, runpath.List{"/a"}}, ""},
-		"the old tag":                  {library(entry(elf.DT_RUNPATH, "/a")), runpaths.Edit{Rewrite: set("/a"), ForceRPath: true}, normal.Settings{}, edit.Edited, edit.State{elf.DT_RPATH, runpath.List{"/a"}}, ""},
+		"a DT_RPATH":                   {library(entry(elf.DT_RPATH, "/a")), runpaths.Edit{Rewrite: set("/b")}, normal.Settings{}, edit.Edited, edit.State{elf.DT_RPATH, runpath.List{"/b"}}, ""},
+		"--force-runpath":              {library(entry(elf.DT_RPATH, "/a")), runpaths.Edit{Rewrite: set("/a"), Tag: runpaths.Tag{ForceRunPath: true}}, normal.Settings{}, edit.Edited, edit.State{elf.DT_RUNPATH, runpath.List{"/a"}}, ""},
+		"--force-rpath":                {library(entry(elf.DT_RUNPATH, "/a")), runpaths.Edit{Rewrite: set("/a"), Tag: runpaths.Tag{ForceRPath: true, ForceRunPath: true}}, normal.Settings{}, edit.Edited, edit.State{elf.DT_RPATH, runpath.List{"/a"}}, ""},
+		"a program without one":        {tinyelf.Object{Interp: "/ld.so"}.Needs("libx.so.1"), runpaths.Edit{Rewrite: set("/b")}, normal.Settings{}, edit.Edited, edit.State{elf.DT_RUNPATH, runpath.List{"/b"}}, ""},
+		"a library without one":        {library(entry(elf.DT_NEEDED, "libx.so.1")), runpaths.Edit{Rewrite: set("/b")}, normal.Settings{}, edit.Edited, edit.State{elf.DT_RPATH, runpath.List{"/b"}}, ""},
+		"one that needs nothing":       {library(entry(elf.DT_NEEDED, "libc.so.6")), runpaths.Edit{Maps: runpath.AddDriverLink}, normal.Settings{DriverLink: "/link"}, edit.Edited, edit.State{elf.DT_RUNPATH, runpath.List{"/link"}}, ""},
 		"both tags":                    {library(entry(elf.DT_RUNPATH, "/a"), entry(elf.DT_RPATH, "/lost")), runpaths.Edit{Rewrite: set("/a")}, normal.Settings{}, edit.Edited, edit.State{elf.DT_RUNPATH, runpath.List{"/a"}}, "/lost"},
 		"an empty entry":               {library(), runpaths.Edit{Rewrite: set("/a::/b")}, normal.Settings{}, edit.Edited, edit.State{elf.DT_RUNPATH, runpath.List{"/a", "/b"}}, ""},
 		"an empty entry that is meant": {library(), runpaths.Edit{Rewrite: set("/a::/b")}, normal.Settings{KeepEmpty: true}, edit.Edited, edit.State{elf.DT_RUNPATH, runpath.List{"/a", "", "/b"}}, ""},
 		"twice":                        {library(), runpaths.Edit{Rewrite: set("/a:/b:/a/")}, normal.Settings{Dedupe: true}, edit.Edited, edit.State{elf.DT_RUNPATH, runpath.List{"/a", "/b"}}, ""},
 		"the driver link":              {library(entry(elf.DT_RUNPATH, "/a")), runpaths.Edit{Maps: runpath.AddDriverLink}, normal.Settings{DriverLink: "/link"}, edit.Edited, edit.State{elf.DT_RUNPATH, runpath.List{"/link", "/a"}}, ""},
-		"the driver link, if needed":   {library(entry(elf.DT_NEEDED, "libcuda.so.1")), runpaths.Edit{Maps: runpath.AddDriverLink, WhenNeeds: true}, normal.Settings{DriverLink: "/link"}, edit.Edited, edit.State{elf.DT_RUNPATH, runpath.List{"/link"}}, ""},
+		"the driver link, if needed":   {library(entry(elf.DT_NEEDED, "libcuda.so.1")), runpaths.Edit{Maps: runpath.AddDriverLink, WhenNeeds: true}, normal.Settings{DriverLink: "/link"}, edit.Edited, edit.State{elf.DT_RPATH, runpath.List{"/link"}}, ""},
 		"it is not needed":             {library(entry(elf.DT_RUNPATH, "/a")), runpaths.Edit{Maps: runpath.AddDriverLink, WhenNeeds: true}, normal.Settings{DriverLink: "/link"}, edit.Skipped, edit.State{elf.DT_RUNPATH, runpath.List{"/a"}}, ""},
 		"a stub directory":             {library(entry(elf.DT_NEEDED, "libcuda.so.1"), entry(elf.DT_RUNPATH, "/cuda/stubs:/a")), runpaths.Edit{Maps: runpath.ReplaceStubs}, normal.Settings{DriverLink: "/link"}, edit.Edited, edit.State{elf.DT_RUNPATH, runpath.List{"/link", "/a"}}, ""},
 		"shrink":                       {library(entry(elf.DT_RUNPATH, "/unused:/kept")), runpaths.Edit{Shrink: func(e string) bool { return e == "/kept" }}, normal.Settings{}, edit.Edited, edit.State{elf.DT_RUNPATH, runpath.List{"/kept"}}, ""},
@@ -274,7 +277,7 @@ func TestParts(t *testing.T) {
 		"execstack cleared":                {stack, parts.Edit{ExecStack: &no}, edit.Edited, "", []parts.Change{{Part: "execstack", Before: true, After: false}}, 0},
 		"execstack as it is":               {stack, parts.Edit{ExecStack: &yes}, edit.Unchanged, "", nil, 0},
 		"run path":                         {base, parts.Edit{RunPath: func(runpath.List) runpath.List { return runpath.List{"/a", ""} }}, edit.Edited, "", []parts.Change{{Part: "runpath", Before: []string{}, After: []string{"/a"}}}, 0},
-		"several":                          {program, parts.Edit{Interpreter: text("/nix/ld.so"), RunPath: func(runpath.List) runpath.List { return runpath.List{"/a"} }, ForceRPath: true}, edit.Edited, "", []parts.Change{{Part: "interpreter", Before: "/lib/ld.so", After: "/nix/ld.so"}, {Part: "runpath", Before: []string{}, After: []string{"/a"}}}, 0},
+		"several":                          {program, parts.Edit{Interpreter: text("/nix/ld.so"), RunPath: func(runpath.List) runpath.List { return runpath.List{"/a"} }, Tag: runpaths.Tag{ForceRPath: true}}, edit.Edited, "", []parts.Change{{Part: "interpreter", Before: "/lib/ld.so", After: "/nix/ld.so"}, {Part: "runpath", Before: []string{}, After: []string{"/a"}}}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			put(t, map[string][]byte{"f": c.object.Bytes()})
@@ -357,55 +360,5 @@ func TestTheLastStackCounts(t *testing.T) {
 	}
 	if n != 2 {
 		t.Errorf("%d PT_GNU_STACK", n)
-	}
-}
-
-// What is found by a DT_RPATH that is inherited, also in libraries that are not edited, and by a name among constants: which
-// files are to have a DT_RPATH for that, whatever they had, and what is lost else.
-func TestKeepRPath(t *testing.T) {
-	dir := t.TempDir()
-	with := func(o tinyelf.Object, soname string, needed ...string) []byte {
-		return o.With(elf.DT_SONAME, soname).Needs(needed...).Bytes()
-	}
-	put(t, map[string][]byte{
-		dir + "/p.so": tinyelf.Object{}.Needs("liba.so", "libopens.so").With(elf.DT_RPATH, dir).Bytes(), dir + "/liba.so": with(tinyelf.Object{}, "liba.so", "libb.so", "libnone.so"),
-		dir + "/libb.so": with(tinyelf.Object{}, "libb.so"), dir + "/libopens.so": with(tinyelf.Object{Data: "\x00libnamed.so\x00"}, "libopens.so"),
-		dir + "/r.so": tinyelf.Object{}.Needs("libd.so").With(elf.DT_RPATH, dir+":"+dir+"/e").Bytes(), dir + "/libd.so": with(tinyelf.Object{}, "libd.so", "libe.so"),
-		dir + "/e/libe.so":   with(tinyelf.Object{}, "libe.so"),
-		dir + "/libnamed.so": with(tinyelf.Object{}, "libnamed.so"), dir + "/q.so": tinyelf.Object{}.Needs("libb.so").With(elf.DT_RPATH, dir).Bytes(),
-	})
-	move := func(file string, from elf.DynTag) edit.Move {
-		m := edit.Move{dir + "/" + file, edit.State{from, nil}, edit.State{elf.DT_RUNPATH, runpath.List{"/driver"}}}
-		if from != elf.DT_NULL {
-			m.From.List = runpath.List{dir}
-			m.To.List = append(m.To.List, dir)
-		}
-		return m
-	}
-	for _, c := range []struct {
-		moves []edit.Move
-		keep  []string
-		lost  int
-	}{
-		{[]edit.Move{move("p.so", elf.DT_RPATH)}, []string{"p.so"}, 2},
-		{[]edit.Move{move("p.so", elf.DT_RPATH), move("liba.so", elf.DT_NULL), move("libb.so", elf.DT_NULL), move("libopens.so", elf.DT_NULL), move("libnamed.so", elf.DT_NULL)},
-			[]string{"liba.so", "libopens.so", "p.so"}, 2},
-		{[]edit.Move{move("q.so", elf.DT_RPATH), move("libb.so", elf.DT_NULL)}, nil, 0}, // which finds it by itself
-		{[]edit.Move{move("p.so", elf.DT_RUNPATH)}, nil, 0},
-		// The entry itself goes: no DT_RPATH brings it back.
-		{[]edit.Move{{dir + "/r.so", edit.State{elf.DT_RPATH, runpath.List{dir, dir + "/e"}}, edit.State{elf.DT_RUNPATH, runpath.List{dir}}}}, nil, 1},
-	} {
-		if lost := edit.Losses(nil, c.moves); len(lost) != c.lost {
-			t.Errorf("lost: %v", lost)
-		}
-		var keep []string
-		for p, loss := range edit.KeepRPath(nil, c.moves) {
-			if keep = append(keep, filepath.Base(p)); loss.Opened != (loss.Name == "libnamed.so") {
-				t.Errorf("%s: %s", p, loss)
-			}
-		}
-		if slices.Sort(keep); !slices.Equal(keep, c.keep) {
-			t.Errorf("%q, want %q", keep, c.keep)
-		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/remedy"
@@ -144,7 +145,7 @@ func (c *Case) libc() {
 			continue
 		}
 		where := c.Loader.Inside(o.File.Path)
-		if loader.OfGLibc(o.Name) {
+		if files.OfGLibc(o.Name) {
 			if path.Dir(at) == path.Dir(where) {
 				continue
 			}

@@ -36,12 +36,6 @@ func (c *Case) Tried(list []finding.Finding) []finding.Finding {
 		c.unfit = ""
 		// First what leaves nothing wrong with the library; then what makes nothing worse.
 		tried := append([]remedy.Remedy{f.Remedy}, f.Others...)
-		// then a DT_RPATH, which libraries outside of the command line inherit, becomes a DT_RUNPATH
-		if normalizes(f.Command) {
-			last := len(f.Command) - 1
-			tried = slices.Insert(tried, 1, remedy.Run(slices.Insert(slices.Clone(f.Command), last,
-				"--force-rpath")...).And("%s", remedy.Text(f.Words())))
-		}
 		settles := func(whole bool) int {
 			return slices.IndexFunc(tried, func(r remedy.Remedy) bool {
 				edit := c.follows(r)
@@ -172,12 +166,8 @@ func (c *Case) follows(r remedy.Remedy) func(*files.File) {
 			switch {
 			case len(l) == 0:
 				f.Tag = elf.DT_NULL
-			case slices.Contains(words, "--force-rpath"):
-				f.Tag = elf.DT_RPATH
-			case normalizes(argv):
-				f.Tag = elf.DT_RUNPATH
 			case f.Tag == elf.DT_NULL:
-				f.Tag = elf.DT_RUNPATH
+				f.Tag = f.NewTag()
 			}
 		})
 	}
@@ -246,12 +236,6 @@ func (c *Case) edits(flags []string, of func(func(*files.File)) func(*files.File
 			edit(f)
 		}
 	}
-}
-
-// normalizes reports whether a command is one of the tools of the normal form, of which a DT_RUNPATH is a part.
-func normalizes(argv []string) bool {
-	return len(argv) > 1 && (argv[0] == "stubReplace" || argv[0] == "autoAddDriverRunpath" ||
-		argv[0] == "runpath" && argv[1] == "normalize")
 }
 
 func added(l runpath.List, entry string) runpath.List {

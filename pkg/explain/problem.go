@@ -219,7 +219,7 @@ func (v *Verdict) conclusion() finding.Finding {
 
 // besideLoader reports whether a library lies beside an interpreter that is not here, and comes with it.
 func (c *Case) besideLoader(name string) bool {
-	return !c.Load.Interp.Found && loader.OfGLibc(name)
+	return !c.Load.Interp.Found && files.OfGLibc(name)
 }
 
 // newInterpreter is the remedy for an interpreter that does not exist: this system's own.
@@ -460,7 +460,7 @@ func (c *Case) tooOld(o, by *loader.Object) finding.Finding {
 	}
 	p := on(finding.MissingVersion, o, by, remedy.Do("put the directory of a newer one first, or build against this one"),
 		"%s (%s) does not define %s, which %s needs%s", o.Path, o.How(nil), strings.Join(versions, ", "), c.who(by), asserts)
-	if loader.OfGLibc(o.Name) { // which is one with its loader
+	if files.OfGLibc(o.Name) { // which is one with its loader
 		p.Remedy = remedy.Do(
 			"build against this glibc, or start the program with the loader of a newer one: a %s of another glibc than the "+
 				"loader's does not work", o.Name)

@@ -9,6 +9,7 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/driver/symbols"
+	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/remedy"
@@ -183,7 +184,7 @@ func (c *Case) symbols() {
 	at := map[*loader.Object][]loader.Unbound{}
 	for _, u := range unbound {
 		// What glibc's own libraries lack is their loader's, which a build for another machine may have elsewhere.
-		if ours(u) && !loader.OfGLibc(path.Base(u.In.Path)) && (program || u.In == c.Main && owner(u.Name) != "" ||
+		if ours(u) && !files.OfGLibc(path.Base(u.In.Path)) && (program || u.In == c.Main && owner(u.Name) != "" ||
 			u.Aborts != nil && !u.Late) {
 			at[u.In] = append(at[u.In], u)
 		}

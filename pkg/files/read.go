@@ -290,9 +290,3 @@ func (f *File) Calls(function string) bool {
 func (f *File) Android() bool {
 	return slices.ContainsFunc(f.Versions.Needs, func(v elfimage.Version) bool { return v.Name == "LIBC" })
 }
-
-// MuslOnly reports whether a name is of musl's C library, as files that were built against it
-// need it, and no glibc's: "libc.so" is musl's soname where a distribution sets no other.
-func MuslOnly(name string) bool {
-	return name == "libc.so" || strings.HasPrefix(name, "libc.musl-") || strings.HasPrefix(name, "ld-musl-")
-}

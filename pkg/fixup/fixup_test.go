@@ -82,16 +82,6 @@ not a line of either kind
 	}
 }
 
-func TestCLibrarysNames(t *testing.T) {
-	t.Parallel()
-	for name, want := range map[string]bool{"libc.so.6": true, "libm.so.6": true, "ld-linux-x86-64.so.2": true, "libpthread.so.0": true, "libanl.so.1": true, "libc.so.6.1": true, "libnsl.so.2": false, "libm.so": false, "libc.so": true,
-		"libgcc_s.so.1": false, "libstdc++.so.6": false, "libcrypt.so.1": false, "libcuda.so.1": false, "libc++.so.1": false, "libmy.so": false, "": false} {
-		if libCName(name) != want {
-			t.Errorf("%q: %v", name, !want)
-		}
-	}
-}
-
 // Where an entry leads if that does not depend on the loader: a name that only begins with "ORIGIN" is not that token.
 func TestDirectoriesOfEntries(t *testing.T) {
 	t.Parallel()

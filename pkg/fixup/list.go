@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/runpath"
 )
@@ -481,7 +482,7 @@ func (r *Resolver) firstWithLibC(p *Plan, entries []entry) int {
 			continue
 		}
 		for _, n := range p.Needs {
-			if n.Outcome != InLibC || n.Cause != loader.Needed || !libCName(n.Name) {
+			if n.Outcome != InLibC || n.Cause != loader.Needed || !files.OfCLibrary(n.Name) {
 				continue
 			}
 			if lib := r.ix.takesIn(p.Object, e, n.Name); lib != nil && lib != r.ix.open(p.in.dir, n.Name) {

@@ -129,7 +129,7 @@ func libCOfInterpreter(interp string) LibC {
 	switch {
 	case strings.HasPrefix(name, "ld-musl-"):
 		return Musl
-	case strings.HasPrefix(name, "ld-linux"), strings.HasPrefix(name, "ld64.so."), name == "ld.so.1":
+	case files.GLibCLoader(name):
 		return GLibC
 	}
 	return UnknownLibC

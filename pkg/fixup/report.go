@@ -9,6 +9,7 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/nixpkgs"
 	"cuda-runpath/pkg/remedy"
 )
@@ -69,7 +70,7 @@ func (r *Resolver) Absences(plans []*Plan, hints *Hints) []*Absence {
 					})...)
 					a.Driver = a.Driver || driver.Provides(name)
 					a.Below = append(a.Below, r.belowInputs(p, name)...)
-					if libCName(name) {
+					if files.OfCLibrary(name) {
 						a.LibC, a.Interpreter = true, r.loaderWith(p, name)
 					}
 					if a.Stub == "" {

@@ -138,7 +138,7 @@ type Plan struct {
 	// that here: "does not exist"; "" otherwise.
 	NoLoader string
 	// KeptRPath is what would not be found if the file had a DT_RUNPATH; nil for nothing.
-	KeptRPath *edit.Loss
+	KeptRPath *Loss
 	// Set is the run path that the needs ask for; nil where they ask for none and the
 	// one that the file has stays.
 	Set      runpath.List
@@ -305,16 +305,16 @@ func (r *Resolver) keepRPath(plans []*Plan) {
 	if r.s.Mode != Repair || r.s.Tag != elf.DT_NULL {
 		return
 	}
-	var moves []edit.Move
+	var moves []move
 	at := map[string]*Plan{}
 	for _, p := range plans {
 		if o := p.Object; p.Skip == "" && p.Err == nil {
 			at[o.Real] = p
-			moves = append(moves, edit.Move{Path: o.Real, From: edit.State{Tag: o.Tag, List: p.Before},
+			moves = append(moves, move{Path: o.Real, From: edit.State{Tag: o.Tag, List: p.Before},
 				To: edit.State{Tag: p.State().Tag, List: p.After}})
 		}
 	}
-	for file, loss := range edit.KeepRPath(r.ix.loader, moves) {
+	for file, loss := range keepRPath(r.ix.loader, moves) {
 		p := at[file]
 		p.Tag, p.stays, p.KeptRPath = elf.DT_RPATH, p.Object.Tag == elf.DT_RPATH && slices.Equal(p.After, p.Before), &loss
 		p.changes = p.differs()
@@ -563,7 +563,7 @@ func (r *Resolver) meet(p *Plan, n *Need) {
 				r.besideInterpreter(p, n, name)
 			}
 			return
-		case in == nil && r.today != nil && libCName(name) && !r.s.KeepLibC:
+		case in == nil && r.today != nil && files.OfCLibrary(name) && !r.s.KeepLibC:
 			// Its loader works with no other C library than its own.
 			if n.Outcome = Missing; !r.besideInterpreter(p, n, name) && why != nil {
 				n.Rejected = append(n.Rejected, *why)
@@ -646,8 +646,8 @@ func (r *Resolver) stubAt(library string) bool {
 func (r *Resolver) inLibC(p *Plan, name string) (ok bool, why *Rejection) {
 	o, in := p.Object, p.in
 	if in == nil {
-		if !libCName(name) || r.today == nil {
-			return libCName(name), nil
+		if !files.OfCLibrary(name) || r.today == nil {
+			return files.OfCLibrary(name), nil
 		}
 		f := r.today.find(o, "", name)
 		if !o.program() {
@@ -690,11 +690,6 @@ func (r *Resolver) besideInterpreter(p *Plan, n *Need, name string) bool {
 	}
 	n.Outcome, n.Candidate = Found, c
 	return true
-}
-
-// libCName reports whether a name is one of a C library's own.
-func libCName(name string) bool {
-	return loader.OfGLibc(name) || libCOfInterpreter(name) != UnknownLibC || files.MuslOnly(name)
 }
 
 // reach says how far candidates are looked for.

@@ -109,7 +109,7 @@ func (w *loop) start(l *loader.Loader, p *Plan) *start {
 			switch {
 			case w.gone(load, u, n):
 				s.faults = append(s.faults, fault{start: s, ask: a, need: n})
-			case u.To.File != nil && u.To.File.Versioned() && !libCName(u.Name):
+			case u.To.File != nil && u.To.File.Versioned() && !files.OfCLibrary(u.Name):
 				s.asks = append(s.asks, a)
 			case n != nil && n.inherited && !u.To.Found():
 				if lib := w.r.ix.at(n.Where); lib != nil && lib.Versioned() {
@@ -172,7 +172,7 @@ func (w *loop) gone(load *loader.Load, u loader.Use, n *Need) bool {
 		return false
 	}
 	switch {
-	case driver.Provides(u.Name), libCName(u.Name) && (found || !load.Interp.Found):
+	case driver.Provides(u.Name), files.OfCLibrary(u.Name) && (found || !load.Interp.Found):
 		return false
 	case n != nil && (n.Outcome == Ignored || n.Outcome == Optional || n.Outcome == Absolute || n.Outcome == InLibC):
 		return false

@@ -208,7 +208,7 @@ func (t *today) opens(o *Object) (can bool) {
 		return false
 	}
 	for _, o := range load.Objects {
-		if o.File == nil || can || libCName(path.Base(o.Path)) {
+		if o.File == nil || can || files.OfCLibrary(path.Base(o.Path)) {
 			continue
 		}
 		o.File.Image(func(im *elfimage.Image) {

@@ -5,15 +5,7 @@ import (
 	"testing"
 )
 
-func TestLibrariesOfGLibc(t *testing.T) {
-	for name, want := range map[string]bool{
-		"libc.so.6": true, "libc.so.6.1": true, "libanl.so.1": true, "libnss_files.so.2": true, "libmvec.so.1": true, "libpcprofile.so": true,
-		"libc.so": false, "libc.so.7": false, "libc.so.6.2": false, "libnsl.so.3": false, "libcrypt.so.1": false, "libgcc_s.so.1": false, "": false,
-	} {
-		if OfGLibc(name) != want {
-			t.Errorf("%q: %v", name, !want)
-		}
-	}
+func TestHardwareDirectories(t *testing.T) {
 	for name := range hwcapBit {
 		if !HardwareDirectory(name) {
 			t.Error(name)

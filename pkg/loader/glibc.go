@@ -370,7 +370,7 @@ func (s *Load) mapObject(name string, loader *Object, cause Cause) (o *Object, a
 	s.add(o)
 	switch {
 	case r.file != nil:
-	case s.Interp.guessed && !s.Interp.Found && s.base == s.Main && OfGLibc(name):
+	case s.Interp.guessed && !s.Interp.Found && s.base == s.Main && files.OfGLibc(name):
 		o.Path, o.Rule, o.names = name, ByProcess, append(o.names, name)
 		return o, false
 	default:

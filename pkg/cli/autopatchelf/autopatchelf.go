@@ -645,11 +645,11 @@ func (a *autoPatchelf) file(p *fixup.Plan) *patchReport {
 		}
 	}
 	if p.KeptRPath != nil && (p.Result.Edited || p.Object.Tag == elf.DT_RPATH) {
-		r.Notes = append(r.Notes, edits.KeptRPath(*p.KeptRPath))
+		r.Notes = append(r.Notes, keptRPath(*p.KeptRPath))
 	}
 	if p.Result.Edited {
 		if p.KeptRPath != nil {
-			r.Line += " (" + command.Printable(edits.KeptRPath(*p.KeptRPath)) + ")"
+			r.Line += " (" + command.Printable(keptRPath(*p.KeptRPath)) + ")"
 		}
 		if len(p.Lost) > 0 {
 			r.Info = append(r.Info, "dropped "+strings.Join(p.Lost, ", ")+": a stub directory, or not there")
@@ -754,4 +754,10 @@ func undo(s *walk.Session, c *command.Line) error {
 		t.File(r)
 	}))
 	return t.End(&t.Sum, t.Sum.String())
+}
+
+// keptRPath says why a file has a DT_RPATH.
+func keptRPath(loss fixup.Loss) string {
+	return fmt.Sprintf(
+		"DT_RPATH, as %s, is found by one that libraries inherit; --force-runpath writes DT_RUNPATH all the same", loss)
 }

@@ -2,7 +2,6 @@ package editing
 
 import (
 	"cmp"
-	"debug/elf"
 	"fmt"
 	"slices"
 	"strings"
@@ -39,8 +38,7 @@ func newEditor(c *command.Line) (*Editor, error) {
 		Settings: settings,
 		Edit: runpaths.Edit{
 			Options:        Options(c),
-			ForceRPath:     c.Bool("force-rpath"),
-			ForceRunPath:   c.Bool("force-runpath"),
+			Tag:            Tag(c),
 			ClearExecStack: c.Bool("clear-execstack"),
 			WhenNeeds:      c.String("when") == "needed",
 		},
@@ -85,21 +83,9 @@ func (e *Editor) run(s *walk.Session) error {
 	e.Normal, e.Edit.Offer = normal.New(e.Settings), e.Offer != ""
 	e.session, e.Note.Maps = s, e.Normal
 	offered := runpaths.OfferIn(e.Offer, e.Normal)
-	var moves []edit.Move // where the tag changes whatever that loses
-	if !e.ForceRPath && !e.ForceRunPath && (e.Maps != 0 || e.Rewrite != nil) {
-		e.Inherits = Inherits(e.session, e.Would)
-	}
 	err := Run(s, e.visit, func(o *outcome) {
 		offered.From(o.result.Stubs)
-		if (e.ForceRunPath || e.Rewrite != nil) && !e.ForceRPath {
-			moves = append(moves, edit.Move{Path: o.Path, From: o.result.Before, To: o.result.After})
-		}
 	}, func() {
-		for _, loss := range edit.Losses(nil, moves) {
-			s.Log.Warnf(
-				"%s, was found by an inherited DT_RPATH, and no longer is: libraries do not inherit a DT_RUNPATH, nor entries "+
-					"that were removed; --force-rpath writes a DT_RPATH", loss)
-		}
 		for _, err := range offered.Errs {
 			s.Log.Errorf("--offer %s: %v", e.Offer, err)
 		}
@@ -186,9 +172,6 @@ func (e *Editor) notes(result *runpaths.Result) (notes []string) {
 		} else {
 			add("duplicate entry %s", dir)
 		}
-	}
-	if result.KeptRPath != nil && result.After.Tag == elf.DT_RPATH {
-		add("%s", edits.KeptRPath(*result.KeptRPath))
 	}
 	if result.ClearedStack {
 		add("no longer asks for an executable stack")

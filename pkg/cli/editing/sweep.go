@@ -21,14 +21,9 @@ func Options(c *command.Line) edit.Options {
 		Note: &edit.Note{Write: c.Bool("resolution-note")}}
 }
 
-// Inherits tells what of the session's files inherits a DT_RPATH, of those that would is true for.
-func Inherits(s *walk.Session, would func(*tree.File) (edit.Move, bool)) runpaths.Inherits {
-	return runpaths.InheritsAmong(func(look func(*tree.File)) error {
-		return sweep.Walk(s, tree.Options{}, func(f *tree.File) (none struct{}, keep bool) {
-			look(f)
-			return none, false
-		}, func(struct{}) {})
-	}, would)
+// Tag reads the flags that say which tag a run path gets.
+func Tag(c *command.Line) runpaths.Tag {
+	return runpaths.Tag{ForceRPath: c.Bool("force-rpath"), ForceRunPath: c.Bool("force-runpath")}
 }
 
 // Run edits the session's files: visit one of them, in several goroutines. Files that are not

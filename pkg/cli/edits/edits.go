@@ -35,21 +35,16 @@ func Settings(c *command.Line) (s normal.Settings, err error) {
 	return s, nil
 }
 
-// KeptRPath says why a file has a DT_RPATH.
-func KeptRPath(loss edit.Loss) string {
-	return fmt.Sprintf(
-		"DT_RPATH, as %s, is found by one that libraries inherit; --force-runpath writes DT_RUNPATH all the same", loss)
-}
-
 func NoteLine(r edit.NoteResult) string { return "resolution note " + string(r) }
 
-// ChangeLine is the log's line for an edited file: "OLD -> NEW (notes)".
+// ChangeLine is the log's line for an edited file: "OLD -> NEW (notes)". It names the tags where one takes the place of
+// the other, and a new DT_RPATH, which comes before LD_LIBRARY_PATH and is inherited.
 func ChangeLine(oldTag, newTag elf.DynTag, before, after string, notes []string) string {
 	show := func(tag elf.DynTag, list string) string {
 		switch {
 		case tag == elf.DT_NULL:
 			return "(no run path)"
-		case oldTag != newTag && oldTag != elf.DT_NULL && newTag != elf.DT_NULL:
+		case oldTag != newTag && newTag != elf.DT_NULL && (oldTag != elf.DT_NULL || newTag == elf.DT_RPATH):
 			return TagName(tag) + " " + command.Printable(list)
 		case list == "":
 			return "(empty)"

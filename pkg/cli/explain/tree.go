@@ -10,6 +10,7 @@ import (
 
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/process"
@@ -161,7 +162,7 @@ func (p *printer) family(u loader.Use) bool {
 	if o.Rule == loader.ByLoader {
 		return true
 	}
-	if !loader.OfGLibc(u.Name) && !slices.Contains(compilerLibraries, u.Name) {
+	if !files.OfGLibc(u.Name) && !slices.Contains(compilerLibraries, u.Name) {
 		return false
 	}
 	return o.Rule == loader.ByCache || o.Rule == loader.ByDefault || path.Dir(o.Path) == path.Dir(p.s.Interp.Path)

@@ -50,11 +50,11 @@ var Position = &command.Flag{Kind: command.String, Name: "position", Default: "f
 
 // ForceRPath, keepEmptyFlag and dedupeFlag say how a run path is written.
 var (
-	ForceRPath = &command.Flag{Name: "force-rpath", Usage: "write DT_RPATH instead of DT_RUNPATH"}
+	ForceRPath = &command.Flag{Name: "force-rpath", Usage: "write DT_RPATH, which is inherited"}
 	// forceRunPathFlag is what the hooks give: --force-rpath, which a package may set, comes before it.
 	ForceRunPath = &command.Flag{Name: "force-runpath",
-		Usage: "write DT_RUNPATH also where libraries, which inherit a DT_RPATH, then find others or none; --force-rpath " +
-			"comes before it"}
+		Usage: "write DT_RUNPATH, also in a library, which by that no longer inherits a DT_RPATH; --force-rpath comes " +
+			"before it"}
 	KeepEmpty = &command.Flag{Name: "keep-empty",
 		Usage: "keep empty entries, which make the loader search the working directory"}
 	Dedupe = &command.Flag{Name: "dedupe", Usage: "keep only the first of entries that name the same directory"}

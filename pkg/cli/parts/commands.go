@@ -104,9 +104,6 @@ func Edit() *command.Command {
 			if err != nil {
 				return err
 			}
-			if p.RunPath != nil && !p.ForceRPath && !c.Bool("force-runpath") {
-				p.Inherits = editing.Inherits(s, p.Would)
-			}
 			return runParts(p, s)
 		}),
 	}
@@ -119,7 +116,7 @@ func partsFromFlags(c *command.Line) (*parts.Edit, error) {
 		RemoveNeeded: c.StringSlice("remove-needed"),
 		AddNeeded:    c.StringSlice("add-needed"),
 		AddFirst:     c.Bool("first"),
-		ForceRPath:   c.Bool("force-rpath"),
+		Tag:          editing.Tag(c),
 	}
 	text := func(flag string) (*string, error) {
 		if !c.IsSet(flag) {
@@ -169,7 +166,6 @@ func partsFromFlags(c *command.Line) (*parts.Edit, error) {
 	}
 	if given := c.IsSet("run-path"); given || len(add)+len(remove)+len(replace) > 0 {
 		list := runpath.Parse(c.String("run-path"))
-		p.KeepRPath = !given && !c.Bool("force-runpath") // what audit and explain print is to change one thing
 		p.RunPath = func(l runpath.List) runpath.List {
 			if given {
 				l = list
@@ -185,7 +181,7 @@ func partsFromFlags(c *command.Line) (*parts.Edit, error) {
 			}
 			return l
 		}
-	} else if p.ForceRPath || c.Bool("force-runpath") {
+	} else if p.ForceRPath || p.ForceRunPath {
 		return nil,
 			command.Misuse("--force-rpath and --force-runpath apply to the run path: give --run-path or --add-entry too")
 	}

@@ -36,13 +36,14 @@ func runParts(p *parts.Edit, s *walk.Session) error {
 		r := &partsReport{editing.Report(s, f, &result.Result, result.Before, result.After),
 			append([]parts.Change{}, result.Changes...), result.Interpreter}
 		r.Warn = append(result.Notes, r.Warn...)
-		if result.KeptRPath != nil && result.After.Tag == elf.DT_RPATH {
-			r.Info = append(r.Info, edits.KeptRPath(*result.KeptRPath))
-		}
 		r.Notes = slices.Concat(r.Info, r.Warn)
 		var changes []string
 		for _, c := range result.Changes {
-			changes = append(changes, c.Part+" "+partText(c.Before)+" -> "+partText(c.After))
+			after := partText(c.After)
+			if c.Part == "runpath" && result.After.Tag == elf.DT_RPATH && result.Before.Tag != elf.DT_RPATH {
+				after = "DT_RPATH " + after
+			}
+			changes = append(changes, c.Part+" "+partText(c.Before)+" -> "+after)
 		}
 		if result.Note.Changed() {
 			changes = append(changes, edits.NoteLine(result.Note))

@@ -27,10 +27,7 @@ type Edit struct {
 	AddFirst      bool              // before the others; else after them
 	ExecStack     *bool
 	RunPath       func(runpath.List) runpath.List
-	ForceRPath    bool
-	// KeepRPath leaves a DT_RPATH one: RunPath changes entries, and does not write a list.
-	KeepRPath bool
-	Inherits  runpaths.Inherits // as in [runpaths.Edit]
+	runpaths.Tag
 }
 
 // Change is one thing that an edit changed, with its value before and after: a
@@ -48,15 +45,14 @@ type Result struct {
 	Before, After edit.State // the run path
 	Interpreter   string     // as the edit leaves it; "" where there is none
 	Changes       []Change
-	Notes         []string   // what the changes may break, a sentence each
-	KeptRPath     *edit.Loss // as in [runpaths.Result]
+	Notes         []string // what the changes may break, a sentence each
 }
 
 // File edits one file.
 func (p *Edit) File(f *tree.File) *Result {
 	r := &Result{}
 	r.Result = edit.File(f, p.Options, func(im *elfimage.Image) (*elfedit.Change, string, error) {
-		return r.decide(p, f.Path, im)
+		return r.decide(p, im)
 	})
 	switch r.Action {
 	case edit.Unchanged, edit.Skipped:
@@ -68,15 +64,6 @@ func (p *Edit) File(f *tree.File) *Result {
 	return r
 }
 
-// Would is as that of [runpaths.Edit].
-func (p *Edit) Would(f *tree.File) (edit.Move, bool) {
-	asked, r := *p, &Result{}
-	asked.Inherits = nil
-	return runpaths.Would(f,
-		func(im *elfimage.Image) (*elfedit.Change, string, error) { return r.decide(&asked, f.Path, im) },
-		func() (from, to edit.State) { return r.Before, r.After })
-}
-
 // made leaves of the changes those that were made although the edit failed.
 func (r *Result) made(p *Edit, f *tree.File) {
 	planned := r.Changes
@@ -86,7 +73,7 @@ func (r *Result) made(p *Edit, f *tree.File) {
 			r.After = now
 		}
 		var left Result
-		if _, _, err := left.change(p, f.Path, im); err != nil {
+		if _, _, err := left.change(p, im); err != nil {
 			return
 		}
 		r.Changes = slices.DeleteFunc(planned, func(c Change) bool {
@@ -95,7 +82,7 @@ func (r *Result) made(p *Edit, f *tree.File) {
 	})
 }
 
-func (r *Result) decide(p *Edit, path string, im *elfimage.Image) (*elfedit.Change, string, error) {
+func (r *Result) decide(p *Edit, im *elfimage.Image) (*elfedit.Change, string, error) {
 	if reason := im.SkipReason(); reason != "" && !(p.headerOnly() && im.Loadable()) {
 		return nil, string(reason), nil
 	}
@@ -108,7 +95,7 @@ func (r *Result) decide(p *Edit, path string, im *elfimage.Image) (*elfedit.Chan
 		r.Interpreter = *p.Interpreter
 	}
 	r.After = r.Before
-	change, inapplicable, err := r.change(p, path, im)
+	change, inapplicable, err := r.change(p, im)
 	if err != nil || len(r.Changes) == 0 {
 		return nil, inapplicable, err
 	}
@@ -127,7 +114,7 @@ func (p *Edit) headerOnly() bool {
 
 // change returns what is to change in one file, and notes it in the report.
 // inapplicable says why a part has no place in this kind of file.
-func (r *Result) change(p *Edit, path string, im *elfimage.Image) (c elfedit.Change, inapplicable string, err error) {
+func (r *Result) change(p *Edit, im *elfimage.Image) (c elfedit.Change, inapplicable string, err error) {
 	note := func(part string, before, after any) {
 		r.Changes = append(r.Changes, Change{part, before, after})
 	}
@@ -187,7 +174,7 @@ func (r *Result) change(p *Edit, path string, im *elfimage.Image) (c elfedit.Cha
 		}
 	}
 	if p.RunPath != nil {
-		if err := r.runPath(p, path, im, &c, note); err != nil {
+		if err := r.runPath(p, im, &c, note); err != nil {
 			return c, "", err
 		}
 	}
@@ -241,15 +228,13 @@ func (r *Result) orphans(im *elfimage.Image, before, after []string, renamed map
 	return nil
 }
 
-func (r *Result) runPath(p *Edit, path string, im *elfimage.Image, c *elfedit.Change,
-	note func(string, any, any)) error {
+func (r *Result) runPath(p *Edit, im *elfimage.Image, c *elfedit.Change, note func(string, any, any)) error {
 	before, err := runpaths.StateOf(im)
 	if err != nil {
 		return err
 	}
 	after := slices.DeleteFunc(slices.Clone(p.RunPath(before.List)), func(entry string) bool { return entry == "" })
-	keep := p.ForceRPath || p.KeepRPath && before.Tag == elf.DT_RPATH
-	c.RunPath, _, r.KeptRPath, err = runpaths.Change(im, path, after, keep, p.Inherits)
+	c.RunPath, _, err = p.Change(im, after)
 	if err == nil && c.RunPath != nil {
 		note("runpath", entries(before.List), entries(after))
 	}

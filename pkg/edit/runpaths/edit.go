@@ -1,5 +1,5 @@
 // Package runpaths edits run paths: by the rules of the normal form, as a caller rewrites them, or without what nothing
-// uses. It knows which files are to have a DT_RPATH for what inherits that.
+// uses.
 package runpaths
 
 import (
@@ -20,13 +20,8 @@ import (
 // cost one walk and one open a file. It serves several goroutines.
 type Edit struct {
 	edit.Options
-	Normal     *normal.Maps
-	ForceRPath bool
-	// ForceRunPath gives a file a DT_RUNPATH that has a DT_RPATH also where nothing else of it changes.
-	ForceRunPath bool
-	// Inherits is asked of each file that has no DT_RUNPATH and is to get one; where it finds something, the file gets a
-	// DT_RPATH. nil: none does.
-	Inherits Inherits
+	Normal *normal.Maps
+	Tag
 	// ClearExecStack takes the request for an executable stack out, in the same edit.
 	ClearExecStack bool
 
@@ -56,8 +51,6 @@ type Result struct {
 	// Shadowed is the DT_RPATH, where the file had one beside its DT_RUNPATH, that is lost.
 	Shadowed *string
 	Stubs    []string // stub directories, expanded; only with Offer
-	// KeptRPath is why it has a DT_RPATH; nil where nothing is known to need that.
-	KeptRPath *edit.Loss
 	// Calls are the driver's functions that it refers to without needing any of the driver's libraries; only with
 	// WhenNeeds.
 	Calls []string
@@ -84,15 +77,6 @@ func (p *Edit) File(f *tree.File) *Result {
 	}
 	r.Shadowed = nil
 	return r
-}
-
-// Would returns what File would do to the run path of a file, whatever that inherits; ok is false where it has no place
-// for one, or cannot be read.
-func (p *Edit) Would(f *tree.File) (edit.Move, bool) {
-	asked := *p
-	asked.Inherits = nil
-	d := &decision{Edit: &asked, path: f.Path, Result: &Result{}}
-	return Would(f, d.decide, func() (from, to edit.State) { return d.Before, d.planned })
 }
 
 type decision struct {
@@ -145,11 +129,7 @@ func (d *decision) decide(im *elfimage.Image) (*elfedit.Change, string, error) {
 			}
 		}
 		d.Notes = notes
-		// The tag changes where something asks for it: a DT_RPATH is inherited, a DT_RUNPATH is not.
-		keep := before.Tag == elf.DT_RPATH && d.Rewrite == nil && (d.Maps == 0 ||
-			!d.ForceRunPath && slices.Equal(after, before.List))
-		if change.RunPath, d.Shadowed, d.KeptRPath, err = Change(im, d.path, after, d.ForceRPath || keep,
-			d.Inherits); err != nil {
+		if change.RunPath, d.Shadowed, err = d.Change(im, after); err != nil {
 			return nil, "", err
 		}
 		if change.RunPath != nil {

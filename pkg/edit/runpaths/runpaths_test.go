@@ -170,7 +170,7 @@ func TestNothingBecomesNothing(t *testing.T) {
 		"none":                {tinyelf.Object{}, false},
 		"one that is not":     {tinyelf.Object{}.With(elf.DT_RUNPATH, "/a"), true},
 	} {
-		if change, _, _, err := Change(parse(t, c.object), "f", nil, false, nil); err != nil || (change != nil) != c.changes {
+		if change, _, err := (Tag{}).Change(parse(t, c.object), nil); err != nil || (change != nil) != c.changes {
 			t.Errorf("%s: %+v, %v", what, change, err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/forwardcompat"
 	"cuda-runpath/pkg/host"
@@ -184,7 +185,7 @@ func (h *Doctor) checkClash(d *Diagnosis, its *explain.Case, drv *host.Driver) {
 		return
 	}
 	for _, o := range its.Objects[1:] {
-		if !o.Found() || o.File == nil || d.clash != "" || loader.OfGLibc(o.Name) || driver.Provides(path.Base(o.Name)) {
+		if !o.Found() || o.File == nil || d.clash != "" || files.OfGLibc(o.Name) || driver.Provides(path.Base(o.Name)) {
 			continue
 		}
 		for _, lib := range drv.Libraries {

@@ -1,4 +1,4 @@
-package edit
+package fixup
 
 import (
 	"debug/elf"
@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/runpath"
@@ -16,20 +17,14 @@ import (
 // itself inherits neither (elf/dl-load.c of glibc). So a file that gets a DT_RUNPATH may lose what it found by
 // another's DT_RPATH, and one whose DT_RPATH becomes a DT_RUNPATH takes it from others, also outside the tree.
 
-// State is what a file has for a run path.
-type State struct {
-	Tag  elf.DynTag // DT_RUNPATH, DT_RPATH, or DT_NULL for none
-	List runpath.List
-}
-
-// Move is what an edit does, or would do, to the run path of the file at a path.
-type Move struct {
+// move is what an edit does, or would do, to the run path of the file at a path.
+type move struct {
 	Path     string
-	From, To State
+	From, To edit.State
 }
 
 // toRunPath reports whether a file gets a DT_RUNPATH that had none.
-func (m *Move) toRunPath() bool { return m.To.Tag == elf.DT_RUNPATH && m.From.Tag != elf.DT_RUNPATH }
+func (m *move) toRunPath() bool { return m.To.Tag == elf.DT_RUNPATH && m.From.Tag != elf.DT_RUNPATH }
 
 // Loss is a library that is found today by a DT_RPATH which its asker inherits, and would not be, or not the same
 // file, after the moves.
@@ -46,17 +41,17 @@ func (l Loss) String() string {
 	return fmt.Sprintf("%s, which %s needs", l.Name, l.By)
 }
 
-// KeepRPath returns, by the paths of the moves, the files that are to have a DT_RPATH where the moves give them a
+// keepRPath returns, by the paths of the moves, the files that are to have a DT_RPATH where the moves give them a
 // DT_RUNPATH, so that everything is found that is found today, and for what. l may be nil.
-func KeepRPath(l *loader.Loader, moves []Move) map[string]Loss {
-	n, why := newInheritance(l, moves), map[*Move][]Loss{}
+func keepRPath(l *loader.Loader, moves []move) map[string]Loss {
+	n, why := newInheritance(l, moves), map[*move][]Loss{}
 	var lost []Loss
 	for range 16 { // each round may show what those of the one before hid
 		again := false
 		lost = nil
-		n.lost(func(loss Loss, by, owner *Move) {
+		n.lost(func(loss Loss, by, owner *move) {
 			lost = append(lost, loss)
-			for _, m := range []*Move{by, owner} {
+			for _, m := range []*move{by, owner} {
 				if m != nil && m.toRunPath() {
 					why[m], again = append(why[m], loss), true
 				}
@@ -80,32 +75,22 @@ func KeepRPath(l *loader.Loader, moves []Move) map[string]Loss {
 	return keep
 }
 
-// Losses returns what the moves lose.
-func Losses(l *loader.Loader, moves []Move) (all []Loss) {
-	newInheritance(l, moves).lost(func(loss Loss, by, owner *Move) {
-		if !slices.Contains(all, loss) {
-			all = append(all, loss)
-		}
-	})
-	return all
-}
-
 // inheritance compares what the loader finds before and after moves.
 type inheritance struct {
 	l      *loader.Loader
-	moves  map[string]*Move // by their paths, links resolved
-	starts []*start
+	moves  map[string]*move // by their paths, links resolved
+	starts []*heir
 }
 
-// start is a file with a DT_RPATH, and a library that it opens, where that is not "".
-type start struct {
+// heir is a file with a DT_RPATH, and a library that it opens, where that is not "".
+type heir struct {
 	path, opens string
-	asks        []ask
+	asks        []inherited
 	opened      map[string][]string // what each object opens by name, by its path
 }
 
-// ask is a library that an object found by a DT_RPATH of another.
-type ask struct {
+// inherited is a library that an object found by a DT_RPATH of another.
+type inherited struct {
 	Loss
 	file      string // that was found
 	by, owner string // the files of the object and of the other
@@ -115,9 +100,9 @@ type ask struct {
 // computes.
 const maxPlugins = 2000
 
-func newInheritance(l *loader.Loader, moves []Move) *inheritance {
-	n := &inheritance{l: l, moves: map[string]*Move{}}
-	if !slices.ContainsFunc(moves, func(m Move) bool { return m.From.Tag == elf.DT_RPATH }) {
+func newInheritance(l *loader.Loader, moves []move) *inheritance {
+	n := &inheritance{l: l, moves: map[string]*move{}}
+	if !slices.ContainsFunc(moves, func(m move) bool { return m.From.Tag == elf.DT_RPATH }) {
 		return n
 	}
 	if n.l == nil {
@@ -143,15 +128,15 @@ func newInheritance(l *loader.Loader, moves []Move) *inheritance {
 			rest = append(rest, real)
 		}
 	}
-	before := n.as(func(m *Move) State { return m.From })
-	add := func(s *start) {
+	before := n.as(func(m *move) edit.State { return m.From })
+	add := func(s *heir) {
 		if s.ask(before, true); len(s.asks) > 0 {
 			n.starts = append(n.starts, s)
 		}
 	}
 	var programs, alone []string
 	for _, p := range heirs {
-		add(&start{path: p})
+		add(&heir{path: p})
 	}
 	for _, p := range rest { // what by itself does not find all that it needs
 		if load, err := before.Load(p); err == nil && load.Role != loader.Static {
@@ -166,7 +151,7 @@ func newInheritance(l *loader.Loader, moves []Move) *inheritance {
 	for i, p := range programs {
 		for _, plugin := range alone {
 			if i*len(alone) < maxPlugins {
-				add(&start{path: p, opens: plugin})
+				add(&heir{path: p, opens: plugin})
 			}
 		}
 	}
@@ -174,7 +159,7 @@ func newInheritance(l *loader.Loader, moves []Move) *inheritance {
 }
 
 // as returns a loader to which the files are in a state.
-func (n *inheritance) as(state func(*Move) State) *loader.Loader {
+func (n *inheritance) as(state func(*move) edit.State) *loader.Loader {
 	return n.l.Edited(func(f *files.File) {
 		if m := n.moves[f.Path]; m != nil {
 			s := state(m)
@@ -186,13 +171,13 @@ func (n *inheritance) as(state func(*Move) State) *loader.Loader {
 
 // lost calls tell for what is found before the moves and not after them, with those of the object that asks for it, and
 // of the one whose DT_RPATH led to it; nil for files that are not moved.
-func (n *inheritance) lost(tell func(loss Loss, by, owner *Move)) {
+func (n *inheritance) lost(tell func(loss Loss, by, owner *move)) {
 	if len(n.starts) == 0 {
 		return
 	}
-	after := n.as(func(m *Move) State { return m.To })
+	after := n.as(func(m *move) edit.State { return m.To })
 	for _, s := range n.starts {
-		now := &start{path: s.path, opens: s.opens, opened: s.opened}
+		now := &heir{path: s.path, opens: s.opens, opened: s.opened}
 		found := now.ask(after, false)
 		for _, a := range s.asks {
 			if file, asked := found[[2]string{a.By, a.Name}]; asked && file != a.file {
@@ -204,7 +189,7 @@ func (n *inheritance) lost(tell func(loss Loss, by, owner *Move)) {
 
 // ask loads the file and follows what is opened by name; with search, that is looked for first. It returns where each
 // object found what it asked for, "" for nowhere, by its path and the name.
-func (s *start) ask(l *loader.Loader, search bool) map[[2]string]string {
+func (s *heir) ask(l *loader.Loader, search bool) map[[2]string]string {
 	load, err := l.Load(s.path)
 	if err != nil || load.Role == loader.Static {
 		return nil
@@ -221,7 +206,7 @@ func (s *start) ask(l *loader.Loader, search bool) map[[2]string]string {
 		if o.File == nil || !o.Found() || o.Err != "" {
 			continue
 		}
-		if search && o.File.Tag != elf.DT_RUNPATH && !loader.OfGLibc(o.Name) && !driver.Provides(o.Name) {
+		if search && o.File.Tag != elf.DT_RUNPATH && !files.OfGLibc(o.Name) && !driver.Provides(o.Name) {
 			s.opened[o.Path] = mayOpen(load, o)
 		}
 		for _, name := range s.opened[o.Path] {
@@ -241,7 +226,7 @@ func (s *start) ask(l *loader.Loader, search bool) map[[2]string]string {
 			// One that lacks a version is found in vain.
 			if list := u.To.List; search && !u.Again && u.To.Rule == loader.ByRPath && list != nil && list != o &&
 				u.To.File.Serves(o.File, u.Name) {
-				s.asks = append(s.asks, ask{Loss{u.Name, o.Path, u.Cause == loader.DlopenString}, u.To.File.Path, o.File.Path,
+				s.asks = append(s.asks, inherited{Loss{u.Name, o.Path, u.Cause == loader.DlopenString}, u.To.File.Path, o.File.Path,
 					list.File.Path})
 			}
 		}
