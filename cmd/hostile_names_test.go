@@ -70,18 +70,18 @@ func TestRemediesQuoteHostileNames(t *testing.T) {
 	followed := map[string]int{} // how often, by the first words of a command
 	check := func(t *testing.T, said string, r remedy.Remedy) {
 		t.Helper()
-		if !remedy.Seen(r.Fix) {
-			t.Errorf("%s: not seen: %q", said, r.Fix)
+		if !remedy.Seen(r.Whole()) {
+			t.Errorf("%s: not seen: %q", said, r.Whole())
 		}
 		for _, shell := range shells {
-			if r.Command == nil || r.Words() != "" {
-				run(t, shell, r.Fix)
+			if r.Advice != "" {
+				run(t, shell, r.Whole())
 			}
 			if r.Command == nil {
 				continue
 			}
 			line := remedy.Quote(r.Command...)
-			if !strings.HasPrefix(r.Fix, line) {
+			if r.Fix != line {
 				t.Errorf("%s: printed is %q, but the command is %q", said, r.Fix, line)
 			}
 			if got, want := run(t, shell, line), strings.Join(r.Command, "\x00")+"\x00"; got != want {
@@ -89,7 +89,7 @@ func TestRemediesQuoteHostileNames(t *testing.T) {
 			}
 			followed[strings.Join(r.Command[:min(2, len(r.Command)-1)], " ")]++
 		}
-		if _, line, ok := strings.Cut(r.Fix, "substituteInPlace "); ok {
+		if _, line, ok := strings.Cut(r.Whole(), "substituteInPlace "); ok {
 			for _, shell := range shells {
 				if got := run(t, shell, "substituteInPlace "+line); strings.Count(got, "\x00") < 5 {
 					t.Errorf("%s: %s reads %s as %q", said, shell, line, got)
@@ -110,8 +110,9 @@ func TestRemediesQuoteHostileNames(t *testing.T) {
 				all = append(all, remediesIn(e)...)
 			}
 		case map[string]any:
-			if fix, ok := v["fix"].(string); ok {
-				r := remedy.Remedy{Fix: fix}
+			fix, _ := v["fix"].(string)
+			if advice, _ := v["advice"].(string); fix+advice != "" {
+				r := remedy.Remedy{Fix: fix, Advice: advice}
 				words, _ := v["command"].([]any)
 				raw, _ := v["command_base64"].([]any)
 				for i, w := range words {

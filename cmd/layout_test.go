@@ -23,8 +23,9 @@ import (
 // listed stands just below cli; a folder that is listed by itself is not where the one above it is. See
 // .github/ARCHITECTURE.md.
 var layers = [][]string{
-	{"elfimage", "inorder", "driver/stubcode", "runpath", "forwardcompat", "resolution", "store", "remedy", "regular", "nixpkgs",
+	{"elfimage", "inorder", "driver/stubcode", "runpath", "forwardcompat", "resolution", "store", "regular", "nixpkgs",
 		"realpath", "scripts/syntax", "scripts/wrapper"},
+	{"remedy"},
 	{"tree", "plainfile", "remedy/change", "remedy/nixtext"},
 	{"sysroot", "plainfile/redirect"},
 	{"elfedit", "ldcache", "driver", "gpucode"},

@@ -91,7 +91,7 @@ func TestRemediesInAnyOrder(t *testing.T) {
 			for _, i := range random.Perm(len(before)) {
 				if before[i].Command != nil {
 					follow(t, before[i].Remedy)
-					said = append(said, before[i].ID+": "+before[i].Fix)
+					said = append(said, before[i].ID+": "+before[i].Whole())
 					followed[before[i].ID]++
 				}
 			}

@@ -135,12 +135,12 @@ func everySchemaHasADocument(t *testing.T) {
 // What a schema does not allow is found.
 func TestSchemasRefuse(t *testing.T) {
 	const summary = `"summary":{"edited":0,"unchanged":0,"skipped":0,"failed":0}}`
-	const good = `{"version":1,"files":[{"path":"a\ufffd","path_base64":"Yf8=","action":"edited","before":[],"after":["/a"]}],` + summary
+	const good = `{"version":2,"files":[{"path":"a\ufffd","path_base64":"Yf8=","action":"edited","before":[],"after":["/a"]}],` + summary
 	if err := validate("edit", []byte(good)); err != nil {
 		t.Error(err)
 	}
 	for _, change := range [][2]string{
-		{`"version":1`, `"version":2`}, {`"action":"edited",`, ``}, {`"action":"edited"`, `"action":"done"`}, {`"before":[]`, `"before":null`},
+		{`"version":2`, `"version":1`}, {`"action":"edited",`, ``}, {`"action":"edited"`, `"action":"done"`}, {`"before":[]`, `"before":null`},
 		{`["/a"]`, `"/a"`}, {`["/a"]`, `[1]`}, {`"path_base64":"Yf8=",`, ``}, {`"Yf8="`, `"YQ=="`}, {`"after"`, `"tag":"","after"`}, {`"after"`, `"reason":"","after"`},
 		{`"after"`, `"entries":[],"after"`}, {`"failed":0`, `"failed":-1`}, {`"failed":0`, `"failed":0.5`}, {`,` + summary, `}`},
 	} {

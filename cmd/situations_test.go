@@ -247,7 +247,7 @@ func informs(v any) (all []inform) {
 		}
 		if message := text("message", "text"); message != "" {
 			i := inform{id: text("id", "origin", "subject"), severity: text("severity", "verdict"), text: message}
-			i.Fix = text("fix")
+			i.Fix, i.Advice = text("fix"), text("advice")
 			if argv, ok := v["command"].([]any); ok {
 				for _, a := range argv {
 					i.Command = append(i.Command, a.(string))
@@ -311,9 +311,9 @@ func TestSituations(t *testing.T) {
 				var worst *inform
 				for i := range all {
 					f := &all[i]
-					found = found || f.id == s.id && strings.Contains(f.text+"\n"+f.Fix, s.says)
-					if s.never != "" && strings.Contains(f.Fix, s.never) {
-						t.Errorf("%s: %s", f.text, f.Fix)
+					found = found || f.id == s.id && strings.Contains(f.text+"\n"+f.Whole(), s.says)
+					if s.never != "" && strings.Contains(f.Whole(), s.never) {
+						t.Errorf("%s: %s", f.text, f.Whole())
 					}
 					if f.severity == "error" && worst == nil {
 						worst = f
@@ -335,7 +335,7 @@ func TestSituations(t *testing.T) {
 				case worst.Command != nil:
 					line := remedy.Quote(worst.Command...)
 					t.Logf("%s: %s", worst.text, line)
-					if !strings.HasPrefix(worst.Fix, line) {
+					if worst.Fix != line {
 						t.Fatalf("printed is %q, but the command is %q", worst.Fix, line)
 					}
 					if out, err := sh(line); err != nil {

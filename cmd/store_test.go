@@ -296,17 +296,17 @@ func TestRemediesOfAStore(t *testing.T) {
 				}
 				for _, f := range all.Files {
 					for _, g := range f.Findings {
-						said(t, object, who, g.ID, g.Message, g.Fix, g.Command)
+						said(t, object, who, g.ID, g.Message, g.Whole(), g.Command)
 					}
 					for _, v := range f.Driver {
-						if v.Fix != "" {
-							said(t, object, who, "driver: "+v.Origin, v.Text, v.Fix, v.Command)
+						if v.Whole() != "" {
+							said(t, object, who, "driver: "+v.Origin, v.Text, v.Whole(), v.Command)
 						}
 					}
 				}
 				for _, f := range all.Facts {
-					if strings.Contains(f.Text, object) || strings.Contains(f.Fix, "for good") {
-						said(t, object, who, "fact: "+f.Subject, f.Text, f.Fix, f.Command)
+					if strings.Contains(f.Text, object) || strings.Contains(f.Whole(), "for good") {
+						said(t, object, who, "fact: "+f.Subject, f.Text, f.Whole(), f.Command)
 					}
 				}
 			}

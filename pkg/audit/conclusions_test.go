@@ -31,7 +31,7 @@ func TestRemedyKeepsTheWorkingCopy(t *testing.T) {
 			}
 			commands++
 			if slices.Contains(x.Command, f.dir+"/new") && !slices.ContainsFunc(x.Command, func(w string) bool { return strings.HasPrefix(w, f.dir+"/old=") }) {
-				t.Errorf("%s: %s", x.ID, x.Fix)
+				t.Errorf("%s: %s", x.ID, x.Whole())
 			}
 		}
 	}
@@ -51,8 +51,8 @@ func TestNoOtherLibCIsPutFirst(t *testing.T) {
 	p.Interp, p.Requires = loader64, []tinyelf.Requirement{{Library: "libc.so.6", Version: "GLIBC_2.99"}}
 	f.put("p", p)
 	for _, x := range f.audit(loader.Options{}, f.dir+"/p").of(f.dir + "/p") {
-		if x.ID == finding.MissingVersion && strings.Contains(x.Fix, "newer one first") {
-			t.Error(x.Fix)
+		if x.ID == finding.MissingVersion && strings.Contains(x.Whole(), "newer one first") {
+			t.Error(x.Whole())
 		}
 	}
 }

@@ -58,7 +58,7 @@ func (g *Group) Fix() remedy.Remedy {
 	f := &g.Finding
 	n := len(f.Command)
 	const similarly = " (similarly for the others: see --json)"
-	if n == 0 && slices.ContainsFunc(g.remedies, func(r remedy.Remedy) bool { return r.Fix != f.Fix }) {
+	if n == 0 && slices.ContainsFunc(g.remedies, func(r remedy.Remedy) bool { return !r.Same(f.Remedy) }) {
 		return f.And(similarly)
 	}
 	if len(g.Files) == 1 || n == 0 {
@@ -81,7 +81,7 @@ func (g *Group) Fix() remedy.Remedy {
 			all = append(all[:n-1], dir)
 		}
 	}
-	return remedy.Run(all...).And("%s", remedy.Text(f.Words()))
+	return f.Instead(all...)
 }
 
 // Counts says how often each kind of finding occurs, the most frequent first;

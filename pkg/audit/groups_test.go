@@ -27,7 +27,7 @@ func TestGroups(t *testing.T) {
 	if got := g.Names(); got != "p0, p1, p2 and 2 more" {
 		t.Error(got)
 	}
-	if got := g.Fix().Fix; got != "runpath normalize p0 p1 p2 p3 p4; or not" {
+	if got := g.Fix().Whole(); got != "runpath normalize p0 p1 p2 p3 p4; or not" {
 		t.Error(got)
 	}
 	if got := Counts(groups, false); got != "5 empty-entry, 5 unresolved-library" {
@@ -35,7 +35,7 @@ func TestGroups(t *testing.T) {
 	}
 	// Other settings in one of the commands: they are not one command.
 	reports[1].Findings[0].Remedy = remedy.Run("runpath", "normalize", "--compat", "/c", "p1")
-	if got := Groups(reports)[0].Fix().Fix; got == "runpath normalize p0 p1 p2 p3 p4; or not" {
+	if got := Groups(reports)[0].Fix().Whole(); got == "runpath normalize p0 p1 p2 p3 p4; or not" {
 		t.Error(got)
 	}
 }
@@ -50,15 +50,15 @@ func TestGroupOfDifferentCommands(t *testing.T) {
 		"/y": "runpath edit --remove-entry /x /a (similarly for the others: see --json)",
 	} {
 		groups := Groups([]*check.Report{report("/a", "/x"), report("/b", other)})
-		if len(groups) != 1 || groups[0].Fix().Fix != want {
-			t.Errorf("%d groups: %q, want %q", len(groups), groups[0].Fix().Fix, want)
+		if len(groups) != 1 || groups[0].Fix().Whole() != want {
+			t.Errorf("%d groups: %q, want %q", len(groups), groups[0].Fix().Whole(), want)
 		}
 	}
 	// What several load may be one file, which is named once.
 	same := func(path string) *check.Report {
 		return &check.Report{Path: path, Findings: []finding.Finding{{ID: "unresolved-dependency", Message: "m", Remedy: remedy.Run("runpath", "add", "/l", "/l/lib.so")}}}
 	}
-	if got := Groups([]*check.Report{same("/a"), same("/b")})[0].Fix().Fix; got != "runpath add /l /l/lib.so" {
+	if got := Groups([]*check.Report{same("/a"), same("/b")})[0].Fix().Whole(); got != "runpath add /l /l/lib.so" {
 		t.Error(got)
 	}
 }

@@ -35,7 +35,7 @@ func (a *Auditor) Script(p, text string, lang syntax.Language) *check.Report {
 		if place.Replace != "" {
 			file := a.Layout.File(a.real(p))
 			file.Path = p
-			f.Remedy = change.Edit(file, "runpath", "scripts", "--fix")
+			f.Remedy = change.Run(file, "runpath", "scripts", "--fix")
 		}
 		if s := place.Substitute(text, places); s != "" {
 			f.Remedy = f.And(", or in the Nix package: %s", nixtext.Substitute(path.Base(p), s))

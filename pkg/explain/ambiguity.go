@@ -85,7 +85,7 @@ func (c *Case) safety() {
 			if names := c.heldNames(e); len(names) > 0 {
 				more = ", where the loader looks for " + remedy.List(names)
 			}
-			c.of(e, finding.StubEntry, c.EditForDriver(c.Load.Main, c.StubReplace()...), "is a stub directory%s", more)
+			c.of(e, finding.StubEntry, c.EditForDriver(c.Load.Main, c.stubs(runpath.ReplaceStubs)), "is a stub directory%s", more)
 		}
 	}
 	c.neededPaths()
@@ -108,7 +108,7 @@ func (c *Case) safety() {
 			if why := c.outOfPlace(path.Join(e.dir, driver.LibCUDA)); why != "" {
 				f.Severity = finding.Warning
 				f.Message += "the package's, which on this host is right: " + why
-				f.Remedy = remedy.Do("none is needed here; for hosts with an older driver, the other order: %s", remedy.Text(f.Fix))
+				f.Remedy = remedy.Do("none is needed here; for hosts with an older driver, the other order: %s", remedy.Text(f.Whole()))
 			} else {
 				f.Message += "the newer one"
 			}

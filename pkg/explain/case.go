@@ -49,9 +49,9 @@ type System struct {
 	Options
 	Loader *loader.Loader
 
-	shared sync.Map // directories → names that several of them hold
-	same   sync.Map // pair of paths → bool
-	stubs  sync.Map // path on this machine → whether its code is a stub's
+	shared  sync.Map // directories → names that several of them hold
+	same    sync.Map // pair of paths → bool
+	answers sync.Map // path on this machine → whether its code is a stub's
 }
 
 // New returns a system whose files a loader sees.
@@ -198,8 +198,8 @@ func (c *Case) report(f finding.Finding) {
 	if f.ID == finding.StubEntry || f.ID == finding.DriverBeforeCompat || f.ID == finding.Ambiguous && driver.Provides(f.Library) {
 		file = c.fileForDriver(c.Load.Main)
 	}
-	if file.Object != "" && f.FixInPackage() != remedy.Text(f.Fix) {
-		f.Remedy = change.InPackage(file, f.FixInPackage())
+	if text := f.FixInPackage(); file.Object != "" && text != "" {
+		f.Remedy = change.InPackage(file, text)
 	}
 	c.found = append(c.found, f.Strictly(c.Strict))
 }

@@ -130,7 +130,9 @@ func Describe(c *Case) *File {
 	for i, a := range s.Audits {
 		f.libraries(a, a.Objects, i+1)
 	}
-	f.Driver = append(f.Driver, c.Driver()...)
+	for _, v := range c.Verdicts() {
+		f.Driver = append(f.Driver, *v)
+	}
 	return f
 }
 

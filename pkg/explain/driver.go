@@ -101,8 +101,8 @@ func Opened(text string, openers, by []string) string {
 
 // Same reports whether two verdicts are one: the same, or that on the same file which another opens.
 func (v *Verdict) Same(w *Verdict) bool {
-	return v.Text == w.Text || len(v.Openers)*len(w.Openers) > 0 && w.Object.Found() &&
-		Opened(v.Text, v.Openers, nil) == Opened(w.Text, w.Openers, nil)
+	return v.Remedy.Same(w.Remedy) && (v.Text == w.Text || len(v.Openers)*len(w.Openers) > 0 && w.Object.Found() &&
+		Opened(v.Text, v.Openers, nil) == Opened(w.Text, w.Openers, nil))
 }
 
 // Take adds to a verdict those that another, which is the same, is about.
@@ -124,17 +124,12 @@ func (v *Verdict) Optional() bool {
 		strings.Contains(v.Soname, "/")) || row.Soname != "" && path.Base(v.Soname) != row.Soname
 }
 
-// Driver returns the verdicts of a load, with the fix at the end of their texts.
-func (c *Case) Driver() []Verdict {
-	var out []Verdict
-	for _, v := range c.Verdicts() {
-		said := *v
-		if v.Fix != "" {
-			said.Text += " Fix: " + v.Fix + "."
-		}
-		out = append(out, said)
+// Line is what people read of a verdict.
+func (v *Verdict) Line() string {
+	if fix := v.Whole(); fix != "" {
+		return v.Text + " Fix: " + fix + "."
 	}
-	return out
+	return v.Text
 }
 
 // Verdicts returns a verdict for each driver-provided library of the load: one for each file that a
@@ -212,7 +207,7 @@ func (c *Case) Verdict(o *loader.Object) *Verdict {
 		v.Origin, v.Kind, v.Answer = FromStub, finding.StubLoaded, 34
 		v.Text = fmt.Sprintf("%sa stub, %s: every call to it fails with CUDA_ERROR_STUB_LIBRARY (34).", where, o.Path)
 		v.Remedy = c.offTheSearch(o, func(list *loader.Object) remedy.Remedy {
-			return c.EditForDriver(list, l.StubReplace()...)
+			return c.EditForDriver(list, l.stubs(runpath.ReplaceStubs))
 		})
 	case c.answersAsStub(o):
 		v.Origin, v.Kind, v.Answer = FromStub, finding.StubLoaded, 34
@@ -280,7 +275,7 @@ func (c *Case) answersAsStub(o *loader.Object) (stub bool) {
 	if row, _ := driver.Lookup(path.Base(o.Name)); row.Soname != driver.LibCUDA || o.File == nil || o.File.Size > maxStub {
 		return false
 	}
-	if known, ok := c.stubs.Load(o.File.Path); ok {
+	if known, ok := c.answers.Load(o.File.Path); ok {
 		return known.(bool)
 	}
 	if linkage, err := o.File.Linkage(); err == nil {
@@ -292,7 +287,7 @@ func (c *Case) answersAsStub(o *loader.Object) (stub bool) {
 			}
 		})
 	}
-	c.stubs.Store(o.File.Path, stub)
+	c.answers.Store(o.File.Path, stub)
 	return stub
 }
 
@@ -321,7 +316,7 @@ func (c *Case) compatBehind(v *Verdict, o *loader.Object) {
 		v.Good, v.Kind = false, finding.DriverBeforeCompat
 		v.Text = strings.TrimSuffix(v.Text, ": right.") +
 			fmt.Sprintf(". The compat directory %s comes after it, so its newer driver is never loaded.", dir)
-		v.Remedy = c.EditForDriver(o.List, l.Tool("runpath", "normalize")...)
+		v.Remedy = c.EditForDriver(o.List, l.rules(0))
 		return
 	}
 }
@@ -378,39 +373,35 @@ func (c *Case) compat(v *Verdict, o *loader.Object, where, dir string) {
 			if !slices.ContainsFunc(runpath.Parse(list.File.List),
 				func(e string) bool { return runpath.Key(e) == runpath.Key(link) }) {
 				// without either it would not start
-				return c.EditForDriver(list, "runpath", "edit", "--replace-entry", listed(o)+"="+link)
+				return c.EditForDriver(list, &remedy.Change{ReplaceEntries: []string{listed(o) + "=" + link}})
 			}
-			return c.EditForDriver(list, "runpath", "edit", "--remove-entry", listed(o))
+			return c.EditForDriver(list, &remedy.Change{RemoveEntries: []string{listed(o)}})
 		})
 		v.Text = strings.TrimSuffix(v.Text, ".") + "; hostDriver run starts the program without it."
 	}
 }
 
-// Tool is the command line of an editing tool with the directories that were named.
-func (l *Layout) Tool(argv ...string) []string {
-	if l.DriverLink != "" {
-		argv = append(argv, "--driver-link", l.DriverLink)
-	}
-	if l.Compat != "" {
-		argv = append(argv, "--compat", l.Compat)
-	}
-	return argv
+// rules are a change by the rules of the normal form and the maps of tools, with the directories that were named.
+func (l *Layout) rules(maps runpath.Map) *remedy.Change {
+	return &remedy.Change{Rules: &remedy.Rules{Maps: maps, DriverLink: l.DriverLink, Compat: l.Compat}}
 }
 
-// StubReplace is the command line of the tool that takes stub directories out of a run path.
-func (l *Layout) StubReplace() []string {
-	return l.Tool(append([]string{"stubReplace"}, l.stubFlags()...)...)
+// stubs are rules that depend on what else counts as stubs.
+func (l *Layout) stubs(maps runpath.Map) *remedy.Change {
+	c := l.rules(maps)
+	c.Rules.Stubs, c.Rules.Store = l.StubDirs.Patterns, l.StubDirs.Store
+	return c
 }
 
-// Edit is the remedy of running an editing tool on an object's file.
-func (c *Case) Edit(o *loader.Object, argv ...string) remedy.Remedy {
-	return change.Edit(c.File(o), argv...)
+// Edit is the remedy of changing an object's file.
+func (c *Case) Edit(o *loader.Object, what *remedy.Change) remedy.Remedy {
+	return change.Edit(c.File(o), what)
 }
 
 // EditForDriver is Edit where what is wrong is which of the driver's libraries is found: hostDriver run gives a program
 // the host's, whatever its files say.
-func (c *Case) EditForDriver(o *loader.Object, argv ...string) remedy.Remedy {
-	return change.Edit(c.fileForDriver(o), argv...)
+func (c *Case) EditForDriver(o *loader.Object, what *remedy.Change) remedy.Remedy {
+	return change.Edit(c.fileForDriver(o), what)
 }
 
 // File is the file of an object, as what a remedy would change.
@@ -440,17 +431,6 @@ func (l *Layout) File(at string) change.File {
 	return f
 }
 
-// stubFlags are the flags that name what else counts as stubs.
-func (l *Layout) stubFlags() (flags []string) {
-	for _, p := range l.StubDirs.Patterns {
-		flags = append(flags, "--stub", p)
-	}
-	if l.StubDirs.Store != "" {
-		flags = append(flags, "--store", l.StubDirs.Store)
-	}
-	return flags
-}
-
 // asker returns the object that asks for a library, and whether the driver link is among
 // the run paths that are searched for it.
 func (c *Case) asker(o *loader.Object) (by *loader.Object, linked bool) {
@@ -477,7 +457,7 @@ func (c *Case) nowhere(v *Verdict, link, may string) {
 			return remedy.Do("the library that opens it is to have the driver link, not the interpreter; " +
 				"beside NixOS, hostDriver run starts the script with the driver")
 		}
-		return c.EditForDriver(by, c.Tool("autoAddDriverRunpath")...)
+		return c.EditForDriver(by, c.rules(runpath.AddDriverLink))
 	}
 	row, _ := driver.Lookup(path.Base(o.Name))
 	switch {

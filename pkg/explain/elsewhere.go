@@ -213,7 +213,7 @@ func (c *Case) stack() {
 		if c.Load.Role == loader.Program {
 			what = "it gets one, and so do all its threads"
 		}
-		c.say(finding.ExecutableStack, c.edit("runpath", "edit", "--clear-execstack").And(
+		c.say(finding.ExecutableStack, c.edit(&remedy.Change{ClearExecStack: true}).And(
 			" where nothing in it runs code on the stack; linkers ask for it where one object file has no .note.GNU-stack"),
 			"the file asks for an executable stack (%s): %s", why, what)
 	}

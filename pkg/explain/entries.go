@@ -60,7 +60,9 @@ func (c *Case) duplicates() {
 		last[e.key] = i
 	}
 	for _, key := range again {
-		c.of(&c.entries[last[key]], finding.DuplicateEntry, c.normalize("--dedupe").And(" keeps the first"),
+		dedupe := c.rules(0)
+		dedupe.Rules.Dedupe = true
+		c.of(&c.entries[last[key]], finding.DuplicateEntry, c.edit(dedupe).And(" keeps the first"),
 			"names a directory that an earlier entry names")
 	}
 }

@@ -92,7 +92,7 @@ func TestVerdicts(t *testing.T) {
 		{"needed by a path", map[string]tinyelf.Object{"/p": program(link, elf.DT_RUNPATH, "cuda/"+cuda)}, FromNowhere, false, "runpath"},
 	} {
 		s := load(t, c.files)
-		all := caseOf(s).Driver()
+		all := caseOf(s).Verdicts()
 		if len(all) != 1 {
 			t.Errorf("%s: %d verdicts", c.name, len(all))
 			continue
@@ -101,7 +101,7 @@ func TestVerdicts(t *testing.T) {
 		if v.Command != nil {
 			command = v.Command[0]
 		}
-		if v.Origin != c.origin || v.Good != c.good || command != c.command || v.Fix != "" && !strings.Contains(v.Text, v.Fix) {
+		if v.Origin != c.origin || v.Good != c.good || command != c.command || v.Whole() != "" && !strings.Contains(v.Line(), v.Whole()) {
 			t.Errorf("%s: %+v", c.name, v)
 		}
 	}
@@ -124,13 +124,13 @@ func TestHostsDriverIsNotEdited(t *testing.T) {
 		if p.ID == finding.NoInterpreter { // the program's
 			continue
 		}
-		if said++; p.Command != nil || !strings.Contains(p.Fix, "which is not edited") {
+		if said++; p.Command != nil || !strings.Contains(p.Advice, "which is not edited") {
 			t.Errorf("%+v", p.Remedy)
 		}
 	}
 	for _, v := range its.Verdicts() {
 		if v.Soname == "libdxcore.so" {
-			if said++; v.Command != nil || !strings.Contains(v.Fix, "which is not edited") {
+			if said++; v.Command != nil || !strings.Contains(v.Advice, "which is not edited") {
 				t.Errorf("%+v", v.Remedy)
 			}
 		}
@@ -270,7 +270,7 @@ func TestProblems(t *testing.T) {
 					what += " of /p"
 				case len(p.Command) > 3:
 					what += " " + strings.Join(p.Command[:3], " ")
-				case strings.Contains(p.Fix, "the run path of /l/liba.so"):
+				case strings.Contains(p.Whole(), "the run path of /l/liba.so"):
 					what += " of /l/liba.so"
 				default:
 					what += " of the file"
@@ -370,7 +370,7 @@ func TestVerdictsBehindLinks(t *testing.T) {
 				t.Fatal(err)
 			}
 			all := New(l, Options{}).Case(s).Verdicts()
-			if len(all) != 1 || all[0].Origin != c.origin || strings.ReplaceAll(all[0].Fix, root, "") != c.fix {
+			if len(all) != 1 || all[0].Origin != c.origin || strings.ReplaceAll(all[0].Whole(), root, "") != c.fix {
 				t.Errorf("%+v", all[0])
 			}
 		})
@@ -467,7 +467,7 @@ func TestWhatNothingAsksFor(t *testing.T) {
 		s := load(t, map[string]tinyelf.Object{"/p": program("/l", elf.DT_RUNPATH, c.needs...), "/l/libcudart.so.12": tinyelf.Object{}.With(elf.DT_SONAME, "libcudart.so.12")})
 		its := caseOf(s)
 		v := its.Verdict(s.Find(driver.LibCUDA))
-		if !strings.HasPrefix(v.Text, c.says) || (v.Fix != "") != c.fix || (v.Kind != "") != c.fix {
+		if !strings.HasPrefix(v.Text, c.says) || (v.Whole() != "") != c.fix || (v.Kind != "") != c.fix {
 			t.Errorf("%s: %+v", name, v)
 		}
 	}

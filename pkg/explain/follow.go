@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"debug/elf"
 	"path"
 	"slices"
@@ -136,126 +137,61 @@ func (c *Case) settles(f *finding.Finding, before map[key]bool, whole bool, edit
 	return true
 }
 
-// follows returns what a remedy's command makes of a file, on the view that a loader has of it; nil where that is not
+// follows returns what a remedy's change makes of a file, on the view that a loader has of it; nil where that is not
 // known.
 func (c *Case) follows(r remedy.Remedy) func(*files.File) {
-	argv := r.Command
-	if argv == nil {
+	what, at := r.Change, r.File
+	if what == nil {
 		return nil
 	}
-	operand := argv[len(argv)-1]
-	words := argv[1 : len(argv)-1]
-	at := operand
-	if operand == remedy.Operand(c.named) {
+	if at == c.named {
 		at = c.file.Path
 	}
-	of := func(edit func(*files.File)) func(*files.File) {
-		return func(f *files.File) {
-			if f.Path == at {
-				edit(f)
-			}
+	return func(f *files.File) {
+		if f.Path != at {
+			return
 		}
-	}
-	list := func(change func(f *files.File, l runpath.List) runpath.List) func(*files.File) {
-		return of(func(f *files.File) {
-			l := change(f, runpath.Parse(f.List))
-			if f.List == l.String() {
-				return
-			}
-			f.List, f.Note, f.NoteErr = l.String(), nil, nil // a right note leads nowhere else
+		rules := what.Rules
+		list := runpath.Parse(f.List)
+		if rules == nil {
+			list = what.Entries(list)
+		} else if what.Note == "" {
+			list = c.normal(f, list, rules)
+		}
+		if f.List != list.String() {
+			f.List, f.Note, f.NoteErr = list.String(), nil, nil // a right note leads nowhere else
 			switch {
-			case len(l) == 0:
+			case len(list) == 0:
 				f.Tag = elf.DT_NULL
 			case f.Tag == elf.DT_NULL:
 				f.Tag = f.NewTag()
 			}
-		})
-	}
-	switch tool := argv[0]; {
-	case tool == "stubReplace":
-		return list(c.normal(runpath.ReplaceStubs))
-	case tool == "autoAddDriverRunpath":
-		return list(c.normal(runpath.AddDriverLink))
-	case tool != "runpath" || len(words) == 0:
-		return nil
-	}
-	switch words[0] {
-	case "normalize":
-		normal := list(c.normal(0, words[1:]...))
-		return of(func(f *files.File) { normal(f); f.RPath, f.Shadow, f.Stopped = "", false, false })
-	case "add":
-		return list(func(_ *files.File, l runpath.List) runpath.List { return added(l, words[len(words)-1]) })
-	case "cache":
-		return of(func(f *files.File) { f.Note, f.NoteErr = nil, nil })
-	case "edit":
-		return c.edits(words[1:], of, list)
-	}
-	return nil
-}
-
-// edits is what the flags of edit make of a file.
-func (c *Case) edits(flags []string, of func(func(*files.File)) func(*files.File),
-	list func(func(*files.File, runpath.List) runpath.List) func(*files.File)) func(*files.File) {
-	var all []func(*files.File)
-	for i := 0; i < len(flags); i++ {
-		if flags[i] == "--clear-execstack" {
-			all = append(all, of(func(f *files.File) { f.ExecutableStack = "" }))
-			continue
 		}
-		if i++; i == len(flags) {
-			return nil
+		if rules != nil && rules.Maps == 0 && what.Note == "" {
+			f.RPath, f.Shadow, f.Stopped = "", false, false
 		}
-		value := flags[i]
-		old, by, _ := strings.Cut(value, "=")
-		switch flags[i-1] {
-		case "--remove-entry":
-			all = append(all, list(func(_ *files.File, l runpath.List) runpath.List { return l.Without(value) }))
-		case "--add-entry":
-			all = append(all, list(func(_ *files.File, l runpath.List) runpath.List { return added(l, value) }))
-		case "--replace-entry":
-			all = append(all, list(func(_ *files.File, l runpath.List) runpath.List {
-				for i := range value {
-					if old := value[:i]; value[i] == '=' && len(l.Without(old)) < len(l) {
-						return l.Replace(old, runpath.Parse(value[i+1:])...)
-					}
-				}
-				return l
-			}))
-		case "--replace-needed":
-			all = append(all, of(func(f *files.File) { f.Ask(map[string]string{old: by}, "") }))
-		case "--add-needed":
-			all = append(all, of(func(f *files.File) { f.Ask(nil, value) }))
-		case "--interpreter":
-			all = append(all, of(func(f *files.File) { f.Interp = value }))
-		default:
-			return nil
+		if what.Note != "" {
+			f.Note, f.NoteErr = nil, nil
+		}
+		if what.ClearExecStack {
+			f.ExecutableStack = ""
+		}
+		f.Interp = cmp.Or(what.Interpreter, f.Interp)
+		if len(what.ReplaceNeeded)+len(what.AddNeeded) > 0 {
+			f.Ask(what.Renamed(), strings.Join(what.AddNeeded, ""))
 		}
 	}
-	return func(f *files.File) {
-		for _, edit := range all {
-			edit(f)
-		}
-	}
-}
-
-func added(l runpath.List, entry string) runpath.List {
-	if slices.Contains(l, entry) {
-		return l
-	}
-	return append(slices.Clip(l), entry)
 }
 
 // normal is what the tools of the normal form make of a list.
-func (c *Case) normal(maps runpath.Map, flags ...string) func(*files.File, runpath.List) runpath.List {
-	return func(f *files.File, l runpath.List) runpath.List {
-		expand := func(entry string) string { dir, _ := c.Load.Expand(c.Load.Main, entry); return dir }
-		s := runpath.Settings{DriverLink: c.Link(f.ELF.Machine), Compat: c.Compat, Needed: f.Needed,
-			IsStub: c.StubDirs.Contains, Dedupe: slices.Contains(flags, "--dedupe"),
-			IsCompat:        func(entry string) bool { return c.IsCompat(c.Load, entry, expand(entry)) },
-			IsDriverLibrary: func(name string) bool { return driver.Provides(path.Base(name)) },
-			Holds:           func(entry, name string) bool { return c.Load.Holds(expand(entry), name) },
-			Offers:          func(string, string) bool { return false }}
-		l, _ = s.Apply(l, maps)
-		return l
-	}
+func (c *Case) normal(f *files.File, l runpath.List, rules *remedy.Rules) runpath.List {
+	expand := func(entry string) string { dir, _ := c.Load.Expand(c.Load.Main, entry); return dir }
+	s := runpath.Settings{DriverLink: c.Link(f.ELF.Machine), Compat: c.Compat, Needed: f.Needed,
+		IsStub: c.StubDirs.Contains, Dedupe: rules.Dedupe,
+		IsCompat:        func(entry string) bool { return c.IsCompat(c.Load, entry, expand(entry)) },
+		IsDriverLibrary: func(name string) bool { return driver.Provides(path.Base(name)) },
+		Holds:           func(entry, name string) bool { return c.Load.Holds(expand(entry), name) },
+		Offers:          func(string, string) bool { return false }}
+	l, _ = s.Apply(l, rules.Maps)
+	return l
 }

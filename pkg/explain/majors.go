@@ -127,7 +127,7 @@ func (c *Case) compiler() {
 		if !c.IsCompat(c.Load, dir, dir) || !c.Holds(dir, name) || c.Alone(name, o, loader.DlopenString) != nil {
 			continue
 		}
-		f := on(finding.OpenedAbsent, nil, o, c.Edit(o, "runpath", "add", "$ORIGIN"), "%s, which %s opens by name, is not found, "+
+		f := on(finding.OpenedAbsent, nil, o, c.Edit(o, add("$ORIGIN")), "%s, which %s opens by name, is not found, "+
 			"though it lies beside it: code that is compiled at run time fails (%d)", name, o.Path, noCompiler)
 		f.Severity, f.Library = finding.Warning, name
 		c.report(f)

@@ -28,7 +28,7 @@ func (c *Case) Note(o *loader.Object) (all []finding.Finding) {
 		all = append(all, f)
 	}
 	if s.Role == loader.Program && o == s.Main && s.Interp.Found && !s.Interp.ReadsNote {
-		return []finding.Finding{on(finding.UnreadNote, nil, o, c.Edit(o, "runpath", "cache", "remove"),
+		return []finding.Finding{on(finding.UnreadNote, nil, o, c.Edit(o, &remedy.Change{Note: "remove"}),
 			"it has a resolution note, which its loader %s does not read", s.Interp.Path)}
 	}
 	if o.File.NoteErr != nil {
@@ -71,9 +71,11 @@ func (c *Case) Note(o *loader.Object) (all []finding.Finding) {
 func (c *Case) rewriteNote(o *loader.Object) remedy.Remedy {
 	if slices.ContainsFunc(runpath.Parse(o.File.List),
 		func(e string) bool { return c.StubDirs.Contains(runpath.Key(e)) }) {
-		return c.EditForDriver(o, c.StubReplace()...)
+		return c.EditForDriver(o, c.stubs(runpath.ReplaceStubs))
 	}
-	return c.EditForDriver(o, c.Tool(append([]string{"runpath", "cache", "write"}, c.stubFlags()...)...)...)
+	write := c.stubs(0)
+	write.Note = "write"
+	return c.EditForDriver(o, write)
 }
 
 // stubIn says where the stub, or the directory of stubs, is that a note names and that is not

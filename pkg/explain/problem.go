@@ -141,7 +141,7 @@ func (c *Case) openFails(p *loader.Opening) *finding.Finding {
 		}
 		f.Message = fmt.Sprintf("opening %s would fail: %s has it for %s, whose run path musl does not search for it",
 			p.Name, at, c.who(p.By))
-		f.Remedy = c.Edit(c.Main, "runpath", "add", path.Dir(at)).And(": musl searches that of the program")
+		f.Remedy = c.Edit(c.Main, add(path.Dir(at))).And(": musl searches that of the program")
 	}
 	if p.Sure { // the script, or the import, ends there
 		f.Severity = finding.Error
@@ -229,7 +229,7 @@ func (c *Case) newInterpreter() remedy.Remedy {
 	if usual == "" {
 		return remedy.Do("install the loader, or name one that is here with runpath edit --interpreter LOADER" + orElse)
 	}
-	r := c.Edit(c.Load.Main, "runpath", "edit", "--interpreter", usual)
+	r := c.Edit(c.Load.Main, &remedy.Change{Interpreter: usual})
 	if store.Contains(usual) {
 		return r.And(orElse)
 	}
@@ -310,7 +310,7 @@ func (c *Case) notFound(o *loader.Object) finding.Finding {
 	if dir := s.Ignored(main, o.Name); dir != "" && by == main {
 		p.Message += fmt.Sprintf(": it is in %s, but the loader ignores that entry in a program with more rights than its "+
 			"caller (%s)", dir, s.Secure)
-		p.Remedy = c.Edit(main, "runpath", "add", dir).And(": the directory itself is searched, $ORIGIN is not")
+		p.Remedy = c.Edit(main, add(dir)).And(": the directory itself is searched, $ORIGIN is not")
 		return p
 	}
 	if strings.Contains(o.Name, "/") {
@@ -357,14 +357,14 @@ func (c *Case) notFound(o *loader.Object) finding.Finding {
 // has it.
 func (c *Case) Search(name string, by *loader.Object) remedy.Remedy {
 	s, base := c.Load, path.Base(name)
-	var in []string // what is to be searched too
+	var in []string // what is to be searched, too
 	if driver.Provides(base) {
 		if row, _ := driver.Lookup(base); row.Soname != "" { // by which each driver has it
 			base = row.Soname
 		}
 		if link := c.Link(by.File.ELF.Machine); !slices.ContainsFunc(runpath.Parse(by.File.List),
 			func(e string) bool { return runpath.Key(e) == runpath.Key(link) }) {
-			in = []string{"--add-entry", link}
+			in = []string{link}
 		}
 	} else if f, _, _ := s.Own(by, base); f == nil && s.Default(base) == nil {
 		dir := c.beside(base, by)
@@ -377,15 +377,14 @@ func (c *Case) Search(name string, by *loader.Object) remedy.Remedy {
 			return remedy.Do(
 				"build it against a library that has a soname, or put one called %s into a directory of the run path", base)
 		}
-		in = []string{"--add-entry", dir}
+		in = []string{dir}
 	}
 	for _, n := range by.File.Needed { // as it is written, with its tokens
 		if n != name && strings.Contains(n, "/") && path.Base(n) == path.Base(name) {
 			name = n
 		}
 	}
-	return c.Edit(by, append([]string{"runpath", "edit", "--replace-needed", name + "=" + base},
-		in...)...).And(": then the run path is searched for it")
+	return c.Edit(by, &remedy.Change{ReplaceNeeded: []string{name + "=" + base}, AddEntries: in}).And(": then the run path is searched for it")
 }
 
 // absolute returns the path of a library that was found, which may be named relative to the working directory; else "".
@@ -440,7 +439,7 @@ func (c *Case) supply(name string, to *loader.Object) (r remedy.Remedy, ok bool)
 		}
 	}
 	if dir := c.beside(name, to); dir != "" {
-		return c.Edit(to, "runpath", "add", dir), true
+		return c.Edit(to, add(dir)), true
 	}
 	return r, false
 }
@@ -471,14 +470,14 @@ func (c *Case) tooOld(o, by *loader.Object) finding.Finding {
 	// Where the entry that led to it goes, or comes after the one that has a newer one, that is found.
 	list := runpath.Parse(o.List.File.List)
 	words := p.Remedy
-	p.Remedy = c.Edit(o.List, "runpath", "edit", "--remove-entry", o.Entry)
+	p.Remedy = c.Edit(o.List, &remedy.Change{RemoveEntries: []string{o.Entry}})
 	if d := s.Default(o.Name); d != nil && !slices.ContainsFunc(versions, func(v string) bool { return !d.Defines(v) }) {
 		p.Remedy = p.And(": then %s is found, which defines it", d.Path)
 	}
 	for _, entry := range list[slices.Index(list, o.Entry)+1:] {
 		if dir, ok := s.Expand(o.List, entry); ok && entry != "" && s.Holds(dir, o.Name) {
-			p.Others = append(p.Others, c.Edit(o.List, "runpath", "edit", "--replace-entry",
-				o.Entry+"="+entry+":"+o.Entry).And(": then %s is found", path.Join(dir, o.Name)))
+			p.Others = append(p.Others, c.Edit(o.List, &remedy.Change{ReplaceEntries: []string{
+				o.Entry + "=" + entry + ":" + o.Entry}}).And(": then %s is found", path.Join(dir, o.Name)))
 		}
 	}
 	p.Others = append(p.Others, words)

@@ -10,12 +10,13 @@ import (
 )
 
 // edit is the remedy of running an editing tool on the file.
-func (c *Case) edit(argv ...string) remedy.Remedy { return c.Edit(c.Load.Main, argv...) }
+func (c *Case) edit(what *remedy.Change) remedy.Remedy { return c.Edit(c.Load.Main, what) }
+
+// add is the change of adding an entry to a run path.
+func add(entry string) *remedy.Change { return &remedy.Change{AddEntries: []string{entry}} }
 
 // normalize is the remedy of bringing the run path into its normal form.
-func (c *Case) normalize(flags ...string) remedy.Remedy {
-	return c.edit(c.Tool(append([]string{"runpath", "normalize"}, flags...)...)...)
-}
+func (c *Case) normalize() remedy.Remedy { return c.edit(c.rules(0)) }
 
 // without is the remedy of taking entries out of the run path. Where a library is found in one of them, and in none
 // that the other remedies leave, that has to be dealt with first. It is asked once for each finding: the next one
@@ -40,11 +41,7 @@ func (c *Case) removing(entries []string) remedy.Remedy {
 				"directory of the name that is opened",
 			entries, strconv.Itoa(c.file.Links))
 	}
-	command := []string{"runpath", "edit"}
-	for _, e := range entries {
-		command = append(command, "--remove-entry", e)
-	}
-	return c.edit(command...)
+	return c.edit(&remedy.Change{RemoveEntries: entries})
 }
 
 // naming reports whether one of some entries names the directory with a key.
@@ -106,7 +103,7 @@ func (c *Case) replace(e *entry, meant ...string) remedy.Remedy {
 	if r, ok := c.leaves(rest, []string{e.text}); !ok {
 		return r
 	}
-	r := c.edit("runpath", "edit", "--replace-entry", e.text+"="+by.String()).And(" if that is what was meant")
+	r := c.edit(&remedy.Change{ReplaceEntries: []string{e.text + "=" + by.String()}}).And(" if that is what was meant")
 	if c.replaced == nil {
 		c.replaced = map[string]replacement{}
 	}

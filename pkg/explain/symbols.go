@@ -277,12 +277,12 @@ func (c *Case) unbound(o *loader.Object, all []loader.Unbound, certain bool) {
 		case known:
 			f.Message += fmt.Sprintf(": it comes with %s of the host's driver, which is not needed by any of its libraries",
 				g.owner)
-			argv := []string{"runpath", "edit", "--add-needed", g.owner}
+			add := remedy.Change{AddNeeded: []string{g.owner}}
 			if link := c.Link(o.File.ELF.Machine); !slices.ContainsFunc(runpath.Parse(o.File.List),
 				func(e string) bool { return runpath.Key(e) == runpath.Key(link) }) {
-				argv = append(argv, "--add-entry", link)
+				add.AddEntries = []string{link}
 			}
-			f.Remedy = c.Edit(o, argv...)
+			f.Remedy = c.Edit(o, &add)
 		case g.owner != "":
 			f.Message += fmt.Sprintf(": it comes with %s of the CUDA toolkit, which is not needed by any of its libraries",
 				strings.TrimSuffix(g.owner, ".so"))

@@ -106,8 +106,7 @@ func Merge(all []Finding, f Finding, start string) []Finding {
 }
 
 // FixInPackage returns what the author of a Nix package writes to settle a finding: inside a build, or in a store,
-// nobody runs the command that [Finding] names. Where there is nothing better than that command in the package, it
-// is the Finding's Fix. The settings are those of hooks/, the chapter on them is nix/hooks.section.md.
+// nobody runs the command that [Finding] names; "" where there is nothing better than that command in the package. The settings are those of hooks/, the chapter on them is nix/hooks.section.md.
 func (f *Finding) FixInPackage() remedy.Text {
 	switch f.ID {
 	case EmptyEntry:
@@ -131,5 +130,5 @@ func (f *Finding) FixInPackage() remedy.Text {
 			"leave all but one of the packages that hold %s out of buildInputs; or, where the first one is meant, "+ignore,
 			f.Library, remedy.NixPattern(f.Library))
 	}
-	return remedy.Text(f.Fix)
+	return ""
 }

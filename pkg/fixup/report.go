@@ -138,20 +138,19 @@ func (a *Absence) Reasons() []string {
 	return out
 }
 
-// Fix says what to do, in a build with nixpkgs' hook or by hand.
-func (a *Absence) Fix(m Mode) string {
-	var fixes []string
+// Remedy is what to do, in a build with nixpkgs' hook or by hand.
+func (a *Absence) Remedy(m Mode) (r remedy.Remedy) {
 	add := func(build, hand string) {
-		if fixes = append(fixes, hand); !m.ByHand() {
-			fixes[0] = build
+		if r = remedy.Do("%s", remedy.Text(hand)); !m.ByHand() {
+			r = remedy.Do("%s", remedy.Text(build))
 		}
 	}
 	switch {
+	case a.In != "":
+		r = remedy.Do("%s", remedy.Command("autoPatchelf", "--libs", a.In, a.Outside))
 	case a.Outside != "":
-		add("", remedy.Quote("autoPatchelf", "--libs", cmp.Or(a.In, "DIR"), a.Outside))
-		if a.In == "" {
-			fixes[0] += ", where DIR is the directory that has it"
-		}
+		r = remedy.Do("%s, where DIR is the directory that has it",
+			remedy.Command("autoPatchelf", "--libs", "DIR", a.Outside))
 	case a.LibC:
 		fix := remedy.Quote("--interpreter", a.Interpreter)
 		if strings.HasPrefix(a.Interpreter, "DIR/") {
@@ -181,16 +180,12 @@ func (a *Absence) Fix(m Mode) string {
 			"--libs DIR, where DIR is the directory that has "+it)
 	}
 	if a.Dlopen != "" && !a.Driver {
-		fixes = append(fixes, fmt.Sprintf("--enforce-priority %s if the file may do without it (its .note.dlopen says %s)",
-			a.above, a.Dlopen))
+		r = r.And("; or --enforce-priority %s if the file may do without it (its .note.dlopen says %s)", a.above, a.Dlopen)
 	}
 	if !m.ByHand() {
-		fixes = append(fixes, string(remedy.Say("autoPatchelfIgnoreMissingDeps = [ %s ] if it is not wanted",
-			remedy.NixPattern(a.first))))
-	} else {
-		fixes = append(fixes, remedy.Quote("--ignore-missing", a.first)+" if it is not wanted")
+		return r.And("; or autoPatchelfIgnoreMissingDeps = [ %s ] if it is not wanted", remedy.NixPattern(a.first))
 	}
-	return strings.Join(fixes, "; or ")
+	return r.And("; or %s if it is not wanted", remedy.Command("--ignore-missing", a.first))
 }
 
 // packages names the packages that have it. Those of CUDA are of the set that the name tells:

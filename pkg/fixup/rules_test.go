@@ -565,16 +565,16 @@ func TestRule8Absences(t *testing.T) {
 	}
 	// Without a library of another version beside it, a package means its own CUDA set; by hand there is none.
 	alone := &Absence{Name: "libcublas.so.12", Attributes: []string{"cudaPackages.libcublas"}}
-	if a, b := alone.Fix(Build), alone.Fix(Repair); !strings.HasPrefix(a, "add cudaPackages.libcublas to buildInputs;") || !strings.Contains(b, "directory of cudaPackages_12.libcublas (nixpkgs);") {
+	if a, b := alone.Remedy(Build).Whole(), alone.Remedy(Repair).Whole(); !strings.HasPrefix(a, "add cudaPackages.libcublas to buildInputs;") || !strings.Contains(b, "directory of cudaPackages_12.libcublas (nixpkgs);") {
 		t.Errorf("%s\n%s", a, b)
 	}
 	// Where one is given that is too old, it is not asked for as if it were not there.
 	old := &Absence{Name: "libstdc++.so.6", first: "libstdc++.so.6", Attributes: []string{"stdenv.cc.cc.lib"}, Rejected: []Rejection{{Path: "/gcc/libstdc++.so.6", Why: "lacks GLIBCXX_3.4.31"}}}
-	if a, b := old.Fix(Build), old.Fix(Repair); !strings.HasPrefix(a, "add a newer stdenv.cc.cc.lib to buildInputs;") || !strings.Contains(b, "directory of a newer stdenv.cc.cc.lib (nixpkgs);") {
+	if a, b := old.Remedy(Build).Whole(), old.Remedy(Repair).Whole(); !strings.HasPrefix(a, "add a newer stdenv.cc.cc.lib to buildInputs;") || !strings.Contains(b, "directory of a newer stdenv.cc.cc.lib (nixpkgs);") {
 		t.Errorf("%s\n%s", a, b)
 	}
 	old.Attributes = nil
-	if a, b := old.Fix(Build), old.Fix(Repair); !strings.HasPrefix(a, "add the package that has a newer one to buildInputs,") || !strings.Contains(b, "DIR is the directory that has a newer one;") {
+	if a, b := old.Remedy(Build).Whole(), old.Remedy(Repair).Whole(); !strings.HasPrefix(a, "add the package that has a newer one to buildInputs,") || !strings.Contains(b, "DIR is the directory that has a newer one;") {
 		t.Errorf("%s\n%s", a, b)
 	}
 	for name, want := range map[string][2]string{
@@ -587,7 +587,7 @@ func TestRule8Absences(t *testing.T) {
 		"any(libx.so.1, libx.so.2)": {`add the package that has it to buildInputs, or its directory with addAutoPatchelfSearchPath; or --enforce-priority required if the file may do without it (its .note.dlopen says recommended); or autoPatchelfIgnoreMissingDeps = [ "libx.so.1" ] if it is not wanted`,
 			"--libs DIR, where DIR is the directory that has it; or --enforce-priority required if the file may do without it (its .note.dlopen says recommended); or --ignore-missing libx.so.1 if it is not wanted"},
 	} {
-		if diff := cmp.Diff(want, [2]string{by[name].Fix(Build), by[name].Fix(Repair)}); diff != "" {
+		if diff := cmp.Diff(want, [2]string{by[name].Remedy(Build).Whole(), by[name].Remedy(Repair).Whole()}); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
@@ -1433,7 +1433,7 @@ func TestByHandALibraryThatLacksLibraries(t *testing.T) {
 	told()
 	s.set.Ignore = nil
 	r := s.resolve()
-	if all := r.resolver.Absences(r.plans, nil); len(all) != 3 || all[1].Name != "libgone.so" || all[2].Fix(Repair) != s.path("autoPatchelf --libs ~/more ~/libs/libfoo.so; or --ignore-missing libbeside.so if it is not wanted") {
+	if all := r.resolver.Absences(r.plans, nil); len(all) != 3 || all[1].Name != "libgone.so" || all[2].Remedy(Repair).Whole() != s.path("autoPatchelf --libs ~/more ~/libs/libfoo.so; or --ignore-missing libbeside.so if it is not wanted") {
 		t.Errorf("%+v", all)
 	}
 	s.set.Mode = Build // in a build that is another package's affair

@@ -12,20 +12,34 @@ import (
 
 // Remedy is embedded in what reports a problem; the zero value is none.
 type Remedy struct {
-	// Fix says what to do. It begins with Command, quoted for a shell, where there is one.
-	Fix string `json:"fix,omitempty"`
 	// Command does it when it is run as it is. The program is one of this project's.
 	Command []string `json:"command,omitempty"`
+	Fix     string   `json:"fix,omitempty"` // Command, quoted for a shell
+	// Advice is what to do where no command does it, else what else there is to say: a condition, another way.
+	Advice string `json:"advice,omitempty"`
+	// Change is what Command does to the ELF file at File, where that is all that it does; else nil.
+	File   string  `json:"-"`
+	Change *Change `json:"-"`
+
+	between string // of Fix and Advice, where they are printed as one
 }
 
 // Run returns the remedy of running a command. What edits a file is for package change.
 func Run(argv ...string) Remedy { return Remedy{Fix: Quote(argv...), Command: argv} }
 
 // Do returns a remedy that is not one command: words, as [Say] has them.
-func Do(format string, values ...any) Remedy { return Remedy{Fix: string(Say(format, values...))} }
+func Do(format string, values ...any) Remedy { return Remedy{Advice: string(Say(format, values...))} }
 
-// Words returns what Fix says beside the command.
-func (r Remedy) Words() string { return strings.TrimPrefix(r.Fix, Quote(r.Command...)) }
+// Whole is all that there is to say, in one sentence; it begins with the command, where there is one.
+func (r Remedy) Whole() string {
+	if r.Fix != "" && r.Advice != "" && r.between == "" {
+		return r.Fix + "; " + r.Advice
+	}
+	return r.Fix + r.between + r.Advice
+}
+
+// Same reports whether two remedies say the same.
+func (r Remedy) Same(s Remedy) bool { return r.Whole() == s.Whole() }
 
 // Common returns the directory that paths are below, all of them.
 func Common(paths []string) string {
@@ -40,6 +54,18 @@ func Common(paths []string) string {
 
 // And returns the remedy with more words, as [Say] has them: a condition, or another way.
 func (r Remedy) And(format string, values ...any) Remedy {
-	r.Fix += string(Say(format, values...))
+	more := string(Say(format, values...))
+	if r.Advice != "" || r.Command == nil {
+		r.Advice += more
+		return r
+	}
+	r.Advice = strings.TrimLeft(more, " ,;:")
+	r.between = strings.TrimSuffix(more, r.Advice)
+	return r
+}
+
+// Instead returns the remedy with another command, and the same advice.
+func (r Remedy) Instead(argv ...string) Remedy {
+	r.Command, r.Fix, r.Change = argv, Quote(argv...), nil
 	return r
 }

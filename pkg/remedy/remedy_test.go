@@ -47,17 +47,17 @@ func TestShellReadsBackWhatIsQuoted(t *testing.T) {
 }
 
 func TestRemedies(t *testing.T) {
-	if r := Do("a\u202eb\xff\n"); r.Fix != `a\xe2\x80\xaeb\xff\x0a` {
-		t.Errorf("what is not seen is %s", r.Fix)
+	if r := Do("a\u202eb\xff\n"); r.Whole() != `a\xe2\x80\xaeb\xff\x0a` {
+		t.Errorf("what is not seen is %s", r.Whole())
 	}
 	r := Run("stubReplace", "/a b").And(", or not")
-	if r.Fix != "stubReplace '/a b', or not" || len(r.Command) != 2 {
+	if r.Whole() != "stubReplace '/a b', or not" || len(r.Command) != 2 {
 		t.Errorf("%+v", r)
 	}
-	if r := Do("%s is not %s, but %s", "a b", []string{"x", "$y"}, Command("z", "'")); r.Fix != `'a b' is not x and '$y', but z ''\'''` {
+	if r := Do("%s is not %s, but %s", "a b", []string{"x", "$y"}, Command("z", "'")); r.Whole() != `'a b' is not x and '$y', but z ''\'''` {
 		t.Errorf("%+v", r)
 	}
-	if r := Do("install it"); r.Fix != "install it" || r.Command != nil {
+	if r := Do("install it"); r.Whole() != "install it" || r.Command != nil {
 		t.Errorf("%+v", r)
 	}
 }

@@ -36,23 +36,17 @@ type pageRule struct {
 }
 
 type pageFile struct {
-	Path     string        `json:"path"`
-	Tag      string        `json:"tag"`
-	Entries  []string      `json:"entries"`
-	Loader   string        `json:"loader"`
-	Reason   string        `json:"reason,omitempty"`
-	Findings []pageFinding `json:"findings"`
-	Verdicts []string      `json:"verdicts,omitempty"`
+	Path     string            `json:"path"`
+	Tag      string            `json:"tag"`
+	Entries  []string          `json:"entries"`
+	Loader   string            `json:"loader"`
+	Reason   string            `json:"reason,omitempty"`
+	Findings []finding.Finding `json:"findings"`
+	Verdicts []string          `json:"verdicts,omitempty"`
 	// Tree has an element for each library: name, path (-1: not found), rule, cause, the file
 	// that needs it, and what is wrong with it (-1: nothing), all numbers of strings; loaded
 	// ones are listed once.
 	Tree [][6]int `json:"tree"`
-}
-
-// pageFinding is a finding and what its fix says beside the command, which is to be copied alone.
-type pageFinding struct {
-	finding.Finding
-	Words string `json:"words"`
 }
 
 func writePage(w io.Writer, found *audited) error {
@@ -76,14 +70,11 @@ func writePage(w io.Writer, found *audited) error {
 			continue
 		}
 		f := pageFile{Path: r.Path, Tag: r.Tag, Entries: walk.EntriesOf(r.Entries), Reason: r.Reason,
-			Findings: []pageFinding{}, Tree: [][6]int{}}
-		for _, finding := range r.Findings {
-			f.Findings = append(f.Findings, pageFinding{finding, finding.Words()})
-		}
+			Findings: append([]finding.Finding{}, r.Findings...), Tree: [][6]int{}}
 		if r.Load != nil {
 			f.Loader = r.Load.Loader
-			for _, v := range r.Load.Driver {
-				f.Verdicts = append(f.Verdicts, v.Text)
+			for i := range r.Load.Driver {
+				f.Verdicts = append(f.Verdicts, r.Load.Driver[i].Line())
 			}
 			f.Tree = treeOf(r.Load, number)
 		}

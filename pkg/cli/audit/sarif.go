@@ -28,7 +28,7 @@ func writeSARIF(w io.Writer, found *audited) error {
 			// Code scanning shows results at a line; an ELF file is shown at its first.
 			at := object{"artifactLocation": object{"uri": uri(r.Path)}, "region": object{"startLine": max(1, f.Line)}}
 			result := object{"ruleId": f.ID, "ruleIndex": index[f.ID], "level": f.Severity,
-				"message":   text(f.Message + ". fix: " + f.Fix),
+				"message":   text(f.Message + ". fix: " + f.Whole()),
 				"locations": []object{{"physicalLocation": at}}, "partialFingerprints": object{
 					"finding/v1": audit.Digest(r.Path, f)}}
 			if f.Accepted {

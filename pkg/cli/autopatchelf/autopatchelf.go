@@ -486,7 +486,7 @@ type missingReport struct {
 	NeededBy []string `json:"needed_by"`
 	Reasons  []string `json:"reasons"`
 	Packages []string `json:"packages"`
-	Fix      string   `json:"fix"`
+	remedy.Remedy
 }
 
 // patchSummary is the JSON document's "summary".
@@ -536,13 +536,13 @@ func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plan
 		}
 		for _, m := range resolver.Absences(plans, a.hints) {
 			report := missingReport{m.Name, m.NeededBy, walk.EntriesOf(m.Reasons()), walk.EntriesOf(m.Attributes),
-				m.Fix(a.settings.Mode)}
+				m.Remedy(a.settings.Mode)}
 			missing = append(missing, report)
 			a.Log.Errorf("%s is missing, which %s", m.Name, someOf(m.NeededBy))
 			for _, reason := range report.Reasons {
 				a.Log.Errorf("  %s", reason)
 			}
-			a.Log.Errorf("  fix: %s", report.Fix)
+			a.Log.Errorf("  fix: %s", report.Whole())
 		}
 	}
 	line := t.Sum.String()

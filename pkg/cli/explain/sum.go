@@ -57,7 +57,7 @@ func writeSum(w *bytes.Buffer, name string, sum *places.Sum, ink command.Ink) {
 		if d.Good {
 			hue = command.Green
 		}
-		fmt.Fprintf(w, "%s%s\n", ink.Paint(hue, command.Printable(d.Text)),
+		fmt.Fprintf(w, "%s%s\n", ink.Paint(hue, command.Printable(d.Line())),
 			ink.Paint(command.Dim, command.Printable(of(d.Of))))
 	}
 	if len(sum.Optional) > 0 {
@@ -70,8 +70,8 @@ func writeSum(w *bytes.Buffer, name string, sum *places.Sum, ink command.Ink) {
 			hue = command.Yellow
 		}
 		fix := ""
-		if f.Fix != "" {
-			fix = ". Fix: " + f.Fix
+		if f.Whole() != "" {
+			fix = ". Fix: " + f.Whole()
 		}
 		if f.Part {
 			fix += " (nothing that is imported by itself opens it)"

@@ -112,20 +112,20 @@ func writeTree(w *bytes.Buffer, its *explain.Case, found []finding.Finding, st t
 			}
 			fmt.Fprintln(p.w, p.paint(hue, text))
 		}
-		if c.Fix != "" && c.Fix != last {
-			last = c.Fix
-			fmt.Fprintf(p.w, "  fix: %s\n", p.paint("", c.Fix))
+		if fix := c.Whole(); fix != "" && fix != last {
+			last = fix
+			fmt.Fprintf(p.w, "  fix: %s\n", p.paint("", fix))
 		}
 	}
-	for _, v := range its.Driver() {
+	for _, v := range its.Verdicts() {
 		if st.only != nil && v.Soname != st.only.Name {
 			continue
 		}
-		fmt.Fprintln(p.w, p.paint(verdictHue(v), v.Text))
+		fmt.Fprintln(p.w, p.paint(verdictHue(v), v.Line()))
 	}
 }
 
-func verdictHue(v explain.Verdict) command.Hue {
+func verdictHue(v *explain.Verdict) command.Hue {
 	switch {
 	case v.Good:
 		return command.Green
@@ -268,7 +268,7 @@ func (p *printer) line(u loader.Use) {
 	default:
 		hue := command.Green
 		if v := p.s.Verdict(o); v != nil { // found is not right: a stub is red
-			hue = verdictHue(*v)
+			hue = verdictHue(v)
 		}
 		p.write(hue, o.Path)
 		p.write(command.Dim, "  ", o.How(o.NeededBy))

@@ -3,7 +3,6 @@ package findings
 import (
 	"cmp"
 	"fmt"
-	"strings"
 
 	"github.com/sirupsen/logrus"
 
@@ -103,7 +102,7 @@ func Unexamined(f *tree.File, in func(string) string) *check.Report {
 
 // Fix returns what to do about a finding: the remedy or, of a package, what its author writes where that is known.
 func Fix(s *walk.Session, f *finding.Finding, r remedy.Remedy) remedy.Remedy {
-	if text := f.FixInPackage(); s.InPackage && text != remedy.Text(f.Fix) {
+	if text := f.FixInPackage(); s.InPackage && text != "" {
 		return remedy.Do("%s", text)
 	}
 	return r
@@ -120,12 +119,12 @@ func Print(s *walk.Session, path string, f *finding.Finding, fix remedy.Remedy) 
 	if shown := s.Verbose || !f.Accepted && f.Severity != finding.Note; shown {
 		line := fmt.Sprintf("%s: %s: %s", command.Printable(path), what, command.Printable(f.Message))
 		if fix.Command == nil {
-			s.Say("%s. fix: %s [%s]", line, command.Printable(fix.Fix), f.ID)
+			s.Say("%s. fix: %s [%s]", line, command.Printable(fix.Whole()), f.ID)
 			return
 		}
 		s.Say("%s [%s]; fix:\n    %s", line, f.ID, remedy.Quote(fix.Command...))
-		if words := strings.TrimLeft(fix.Words(), " ,;:"); words != "" {
-			s.Say("    # %s", command.Printable(words))
+		if fix.Advice != "" {
+			s.Say("    # %s", command.Printable(fix.Advice))
 		}
 	}
 }

@@ -92,7 +92,7 @@ func TestCommands(t *testing.T) {
 		}
 		if start := strings.IndexByte(said, '{'); strings.Contains(c.args, "--json") {
 			var document struct{ Version int }
-			if err := json.NewDecoder(strings.NewReader(said[max(start, 0):])).Decode(&document); err != nil || document.Version != 1 {
+			if err := json.NewDecoder(strings.NewReader(said[max(start, 0):])).Decode(&document); err != nil || document.Version != 2 {
 				t.Errorf("%s: %v, version %d", c.args, err, document.Version)
 			}
 		}

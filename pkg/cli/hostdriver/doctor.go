@@ -94,8 +94,8 @@ func (c *call) showDiagnosis(d *doctor.Diagnosis) {
 			fmt.Fprint(w, wrap("CUDA answers "+forwardcompat.ErrorNamed(f.Error), indent))
 		}
 		// A fix is left to the terminal: a command that is torn is not the same when it is copied.
-		if f.Fix != "" {
-			fmt.Fprintf(w, "%24s%s\n", "-> ", command.Printable(f.Fix))
+		if fix := f.Whole(); fix != "" {
+			fmt.Fprintf(w, "%24s%s\n", "-> ", command.Printable(fix))
 		}
 	}
 	what := "a CUDA program"

@@ -106,7 +106,7 @@ func noArguments(c *command.Line) error {
 
 // printJSON writes one JSON document, a field a key of fields, with its version.
 func (c *call) printJSON(fields map[string]any) error {
-	fields["version"] = 1
+	fields["version"] = 2
 	b, err := command.JSON(fields, "  ")
 	if err == nil {
 		_, err = c.Stdout.Write(append(b, '\n'))

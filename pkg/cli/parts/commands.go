@@ -12,6 +12,7 @@ import (
 	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/edit/parts"
 	"cuda-runpath/pkg/normal"
+	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
 )
 
@@ -166,20 +167,12 @@ func partsFromFlags(c *command.Line) (*parts.Edit, error) {
 	}
 	if given := c.IsSet("run-path"); given || len(add)+len(remove)+len(replace) > 0 {
 		list := runpath.Parse(c.String("run-path"))
+		change := remedy.Change{RemoveEntries: remove, ReplaceEntries: replace, AddEntries: add}
 		p.RunPath = func(l runpath.List) runpath.List {
 			if given {
 				l = list
 			}
-			l = l.Without(remove...)
-			for _, pair := range replace {
-				l = replaceEntry(l, pair)
-			}
-			for _, entry := range add {
-				if len(l.Without(entry)) == len(l) {
-					l = append(l, entry)
-				}
-			}
-			return l
+			return change.Entries(l)
 		}
 	} else if p.ForceRPath || p.ForceRunPath {
 		return nil,
@@ -193,15 +186,4 @@ func partsFromFlags(c *command.Line) (*parts.Edit, error) {
 		return nil, command.Misuse("no change is given")
 	}
 	return p, nil
-}
-
-// replaceEntry puts NEW in the place of an entry OLD of a list; pair is OLD=NEW, where OLD, which may have an equals
-// sign too, is the shortest that is an entry.
-func replaceEntry(l runpath.List, pair string) runpath.List {
-	for i, c := range pair {
-		if old := pair[:i]; c == '=' && len(l.Without(old)) < len(l) {
-			return l.Replace(old, runpath.Parse(pair[i+1:])...)
-		}
-	}
-	return l
 }

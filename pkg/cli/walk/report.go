@@ -130,7 +130,7 @@ func (s *Summary) String() string {
 type telling struct {
 	*Session
 	Sum Summary
-	// The JSON document {"version":1,"files":[…],"summary":…}, which is written as the files come, one file a
+	// The JSON document {"version":2,"files":[…],"summary":…}, which is written as the files come, one file a
 	// line, so that a run over a large tree holds none of it in memory: nil where stdout is for text; what is
 	// before the next file; and what could not be put into it.
 	doc *bufio.Writer
@@ -168,7 +168,7 @@ func (s *Session) Telling() *telling {
 	if s.JSON {
 		s.told = true
 		t.doc = bufio.NewWriterSize(s.Stdout, 64<<10)
-		t.doc.WriteString(`{"version":1,"files":[`)
+		t.doc.WriteString(`{"version":2,"files":[`)
 	}
 	return t
 }

@@ -31,7 +31,7 @@ func TestDocumentIsOneJSONValueWhateverThePaths(t *testing.T) {
 	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
 		t.Fatalf("%v: %s", err, b.Bytes())
 	}
-	if got.Version != 1 || len(got.Files) != 3 || got.Summary.Skipped != 3 || string(got.Files[1].PathBytes) != "\xff\n" || got.Files[2].Path != "<&>" || got.Files[0].PathBytes != nil {
+	if got.Version != 2 || len(got.Files) != 3 || got.Summary.Skipped != 3 || string(got.Files[1].PathBytes) != "\xff\n" || got.Files[2].Path != "<&>" || got.Files[0].PathBytes != nil {
 		t.Errorf("%s", b.Bytes())
 	}
 }

@@ -105,7 +105,7 @@ func Summarize(y *explain.System, jobs int, p *starts.Place, visit func(*explain
 			}
 			s.Findings = finding.Merge(s.Findings, f, name)
 		}
-		for _, v := range c.Driver() {
+		for _, v := range c.Verdicts() {
 			if v.Optional() {
 				if base := path.Base(v.Soname); !slices.Contains(s.Optional, base) {
 					s.Optional = append(s.Optional, base)
@@ -113,10 +113,10 @@ func Summarize(y *explain.System, jobs int, p *starts.Place, visit func(*explain
 				continue
 			}
 			v.Of, v.Part = []string{name}, parts[v.Object]
-			if i := slices.IndexFunc(s.Driver, func(d explain.Verdict) bool { return d.Same(&v) }); i < 0 {
-				s.Driver = append(s.Driver, v)
+			if i := slices.IndexFunc(s.Driver, func(d explain.Verdict) bool { return d.Same(v) }); i < 0 {
+				s.Driver = append(s.Driver, *v)
 			} else {
-				s.Driver[i].Take(&v)
+				s.Driver[i].Take(v)
 			}
 		}
 		for _, o := range c.WithFailed() {

@@ -167,8 +167,8 @@ func TestDiagnosis(t *testing.T) {
 		d := (&Doctor{Host: h, Machine: m, Prefix: host.DefaultPrefix}).Diagnose(c.program)
 		var said strings.Builder
 		for _, f := range d.Facts {
-			fmt.Fprintf(&said, "%s %s: %s [%s] -> %s (%d)\n", f.Verdict, f.Subject, f.Text, f.Source, f.Fix, f.Error)
-			if f.Verdict == Bad && f.Fix == "" && f.Subject != "program" {
+			fmt.Fprintf(&said, "%s %s: %s [%s] -> %s (%d)\n", f.Verdict, f.Subject, f.Text, f.Source, f.Whole(), f.Error)
+			if f.Verdict == Bad && f.Whole() == "" && f.Subject != "program" {
 				t.Errorf("%s: no fix for: %s", name, f.Text)
 			}
 		}
@@ -264,7 +264,7 @@ func TestInterfacesOfAProgram(t *testing.T) {
 		d := (&Doctor{Host: h, Machine: m, Prefix: host.DefaultPrefix}).Diagnose("/app")
 		var said strings.Builder
 		for _, f := range d.Facts {
-			fmt.Fprintf(&said, "%s %s: %s [%s] -> %s\n", f.Verdict, f.Subject, f.Text, f.Source, f.Fix)
+			fmt.Fprintf(&said, "%s %s: %s [%s] -> %s\n", f.Verdict, f.Subject, f.Text, f.Source, f.Whole())
 		}
 		for _, want := range c.says {
 			if !strings.Contains(said.String(), want) {
@@ -343,7 +343,7 @@ func TestSentencesOfHosts(t *testing.T) {
 		d := (&Doctor{Host: h, Machine: m, Prefix: host.DefaultPrefix}).Diagnose(c.program)
 		var said strings.Builder
 		for _, f := range d.Facts {
-			fmt.Fprintf(&said, "%s %s: %s -> %s\n", f.Verdict, f.Subject, f.Text, f.Fix)
+			fmt.Fprintf(&said, "%s %s: %s -> %s\n", f.Verdict, f.Subject, f.Text, f.Whole())
 		}
 		if !strings.Contains(said.String(), c.says) || c.not != "" && strings.Contains(said.String(), c.not) || c.program == "" && d.HostWorks != c.own && name != "NixOS, builds" {
 			t.Errorf("%s: the host's own: %v\n%s", name, d.HostWorks, &said)

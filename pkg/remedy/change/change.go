@@ -31,10 +31,19 @@ var hooks = map[string]string{
 	"addCudaCompatRunpath": ", and do not set dontAddCudaCompatRunpath",
 }
 
-// Edit returns the remedy of running an editing tool on a file: its name and arguments are argv, to which the file's
+// Edit returns the remedy of a change of an ELF file, as [Run] has it.
+func Edit(f File, c *remedy.Change) remedy.Remedy {
+	r := Run(f, c.Command()...)
+	if r.Command != nil {
+		r.File, r.Change = f.Path, c
+	}
+	return r
+}
+
+// Run returns the remedy of running an editing tool on a file: its name and arguments are argv, to which the file's
 // path is added. What nobody edits, a file of a Nix store or of the host's driver, gets words: what helps today, and
 // what the author of the package writes.
-func Edit(f File, argv ...string) remedy.Remedy {
+func Run(f File, argv ...string) remedy.Remedy {
 	switch {
 	case f.Object == "" && !f.Driver:
 		return remedy.Run(append(slices.Clone(argv), remedy.Operand(f.Path))...)

@@ -18,7 +18,7 @@ func TestEdit(t *testing.T) {
 		{File{Path: "/usr/lib/wsl/lib/libcuda.so.1", Driver: true, Program: "p"}, []string{"autoAddDriverRunpath"},
 			"for today, hostDriver run ./p; /usr/lib/wsl/lib/libcuda.so.1 itself is the host's driver's, which is not edited"},
 	} {
-		if r := Edit(c.file, c.argv...); r.Fix != c.want || (r.Command != nil) != (c.file.Object == "" && !c.file.Driver) {
+		if r := Run(c.file, c.argv...); r.Whole() != c.want || (r.Command != nil) != (c.file.Object == "" && !c.file.Driver) {
 			t.Errorf("%+v, not %q", r, c.want)
 		}
 	}
