@@ -65,6 +65,19 @@ var families = map[string][]string{
 	"gfx12-generic":   {"gfx1200", "gfx1201"},
 }
 
+// KnownGPUs returns the GPUs that had names when this was written, in order: NVIDIA's compute capabilities, and AMD's
+// processors that clang builds for.
+func KnownGPUs() (nvidia []Capability, amd []AMD) {
+	amd = []AMD{"gfx803", "gfx908", "gfx90a"} // of no family
+	for _, family := range families {
+		for _, p := range family {
+			amd = append(amd, AMD(p))
+		}
+	}
+	slices.SortFunc(amd, AMD.Compare)
+	return slices.Clone(known[:]), amd
+}
+
 // RunsOn reports whether code runs on a GPU. A feature that one of them leaves open may be on or off: code for gfx90a
 // runs with xnack+ and xnack-, and of a gfx90a nobody said which it is set to (HSA_XNACK).
 func (a AMD) RunsOn(gpu AMD) bool {

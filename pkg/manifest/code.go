@@ -7,55 +7,117 @@ import (
 	"cuda-runpath/pkg/gpucode"
 )
 
-// codeChanges says what code for GPUs is gone and new, as kind and text.
-func codeChanges(before, after []gpucode.Listed) (all [][2]string) {
-	has := func(list []gpucode.Listed, l *gpucode.Listed) bool {
-		return slices.ContainsFunc(list, func(o gpucode.Listed) bool { return o.Kind == l.Kind && o.Arch == l.Arch })
+// eachGPU calls tell for each GPU that a file is asked for, by its name in documents; passes reports whether a file, which
+// has kernels, has code for it.
+func eachGPU(tell func(name string, passes func(*gpucode.File) bool)) {
+	good := func(j gpucode.Judgement) bool { return j.Error == 0 && j.Total() > 0 }
+	nvidia, amd := gpucode.KnownGPUs()
+	for _, g := range nvidia {
+		tell(g.String(), func(f *gpucode.File) bool { return good(f.Judge(g, gpucode.Version{})) })
 	}
-	var order []string // of texts, whose %s is a list of GPUs
-	gpus := map[string][]string{}
-	say := func(text string, l *gpucode.Listed) {
-		if gpus[text] == nil {
-			order = append(order, text)
+	for _, g := range amd {
+		tell(string(g), func(f *gpucode.File) bool { return good(f.JudgeAMD(g)) })
+	}
+}
+
+// Asked returns the names of the GPUs that each file is asked for.
+func Asked() (names []string) {
+	eachGPU(func(name string, _ func(*gpucode.File) bool) { names = append(names, name) })
+	return names
+}
+
+// gpuList writes those of all GPUs that has names as people read them, some behind each other as "7.0 … 8.9".
+func gpuList(all []string, has func(name string) bool) string {
+	var out []string
+	row := 0 // of how many behind each other the last is one
+	for _, name := range all {
+		switch {
+		case !has(name):
+			row = 0
+			continue
+		case row >= 3: // "a, b, c" and "a, …, c" end with two that go
+			out = append(out[:len(out)-2], "…")
 		}
-		if name := l.GPU(); !slices.Contains(gpus[text], name) {
-			gpus[text] = append(gpus[text], name)
+		out, row = append(out, name), row+1
+	}
+	return strings.ReplaceAll(strings.Join(out, ", "), ", …,", " …")
+}
+
+// codeChanges says what code for GPUs is gone and new, as kind and text: of the GPUs that both documents asked for, for
+// which the file has code no more, or now; and then what is another for one that it has code for all the same.
+func codeChanges(before, after *GPU, both []string) (all [][2]string) {
+	var gpus [][]string // of the texts, whose %s is a list of GPUs
+	say := func(kind, text, gpu string) {
+		i := slices.Index(all, [2]string{kind, text})
+		if i < 0 {
+			i, all, gpus = len(all), append(all, [2]string{kind, text}), append(gpus, nil)
+		}
+		if gpu != "" && !slices.Contains(gpus[i], gpu) {
+			gpus[i] = append(gpus[i], gpu)
 		}
 	}
-	for i := range before {
-		if l := &before[i]; !has(after, l) {
-			other, kind := "", gpucode.Kind(0)
-			if capability, ok := l.Capability(); ok {
-				other, kind = gpucode.On(after, capability)
+	in := func(x, y *GPU) func(string) bool {
+		return func(name string) bool {
+			return slices.Contains(both, name) && slices.Contains(x.Runs, name) && !slices.Contains(y.Runs, name)
+		}
+	}
+	lost, gained := in(before, after), in(after, before)
+	say(CodeGone, "no code for %s any more", gpuList(both, lost))
+	say(CodeNew, "now has code for %s", gpuList(both, gained))
+	// each tells of the code that a list has and the other has not; name is that of the GPU among those asked for.
+	each := func(list, other *GPU, kind, text string, tell func(l *gpucode.Listed, name string)) {
+		for i := range list.Code {
+			l := &list.Code[i]
+			name := l.Arch
+			if c, ok := l.Capability(); ok {
+				name = c.String()
 			}
-			switch {
-			case l.Kind != gpucode.Cubin.String() && l.Kind != gpucode.Object.String():
-				say("no "+l.Kind+" for %s any more", l)
-			case kind == gpucode.Cubin:
-				say("no code of its own for %s any more: that for "+other+" runs there", l)
-			case kind == gpucode.PTX:
-				say("no code of its own for %s any more: the driver compiles PTX for "+other, l)
+			switch same := func(o gpucode.Listed) bool { return o.Kind == l.Kind && o.Arch == l.Arch }; {
+			case slices.ContainsFunc(other.Code, same):
+			case l.Kind == gpucode.Cubin.String(), l.Kind == gpucode.Object.String():
+				tell(l, name)
 			default:
-				say("no code for %s any more", l)
+				say(kind, strings.Replace(text, "KIND", l.Kind, 1), l.GPU())
 			}
 		}
 	}
-	gone := len(order)
-	for i := range after {
-		if l := &after[i]; !has(before, l) {
-			if l.Kind == gpucode.Cubin.String() || l.Kind == gpucode.Object.String() {
-				say("now has code for %s", l)
-			} else {
-				say("now has "+l.Kind+" for %s", l)
-			}
+	each(before, after, CodeGone, "no KIND for %s any more", func(l *gpucode.Listed, name string) {
+		switch other, kind := instead(after.Code, l); {
+		case lost(name):
+		case other != "" && kind == gpucode.PTX:
+			say(CodeGone, "no code of its own for %s any more: the driver compiles PTX for "+other, l.GPU())
+		case other != "":
+			say(CodeGone, "no code of its own for %s any more: that for "+other+" runs there", l.GPU())
+		default:
+			say(CodeGone, "the code that some of it had for %s is gone", l.GPU())
+		}
+	})
+	each(after, before, CodeNew, "now has KIND for %s", func(l *gpucode.Listed, name string) {
+		switch {
+		case gained(name):
+		case slices.Contains(after.Runs, name) || !slices.Contains(both, name):
+			say(CodeNew, "now has code of its own for %s", l.GPU())
+		default:
+			say(CodeNew, "has code for %s, in too little of it to run there", l.GPU())
+		}
+	})
+	for i := range all {
+		all[i][1] = strings.Replace(all[i][1], "%s", strings.Join(gpus[i], ", "), 1)
+	}
+	return slices.DeleteFunc(all, func(said [2]string) bool {
+		return said[1] == "no code for  any more" || said[1] == "now has code for "
+	})
+}
+
+// instead returns the GPU whose code runs where that did which l lists, and of which kind it is; "" where none does.
+func instead(code []gpucode.Listed, l *gpucode.Listed) (gpu string, kind gpucode.Kind) {
+	if c, ok := l.Capability(); ok {
+		return gpucode.On(code, c)
+	}
+	for i := range code {
+		if gpucode.AMD(code[i].Arch).RunsOn(gpucode.AMD(l.Arch)) {
+			return code[i].Arch, gpucode.Object
 		}
 	}
-	for i, text := range order {
-		kind := CodeNew
-		if i < gone {
-			kind = CodeGone
-		}
-		all = append(all, [2]string{kind, strings.Replace(text, "%s", strings.Join(gpus[text], ", "), 1)})
-	}
-	return all
+	return "", 0
 }

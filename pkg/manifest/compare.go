@@ -22,13 +22,21 @@ type Change struct {
 	Package string `json:"package,omitempty"` // the name of the later one, or of one that is gone
 	File    string `json:"file,omitempty"`    // in the package, likewise
 	Text    string `json:"text"`              // what a reviewer reads, without the file's name
+	Details string `json:"details,omitempty"` // what is too long for a line
 	Bytes   int64  `json:"bytes,omitempty"`   // that there are more, or fewer
 
-	small bool // a few bytes
+	small  bool   // a few bytes
+	marked string // Text with a NUL on both sides of names
 }
 
 // Small reports whether a change is one of a few bytes alone.
 func (c *Change) Small() bool { return c.small }
+
+// Parts returns the text in parts, of which every second one is a name out of files, or several.
+func (c *Change) Parts() []string { return strings.Split(c.marked, "\x00") }
+
+// name is what is out of a file, in a text: a name, a path, an error with such in it.
+type name string
 
 // The kinds of changes.
 const (
@@ -38,6 +46,9 @@ const (
 	FileAdded      = "file-added"
 	FileRemoved    = "file-removed"
 	FileKind       = "file-kind"
+	Moved          = "moved"
+	Mode           = "mode"
+	LinkChanged    = "link"
 	DriverLink     = "driver-link"
 	Stub           = "stub"
 	NotFound       = "not-found"
@@ -50,6 +61,8 @@ const (
 	RunPath        = "run-path"
 	Needs          = "needed"
 	Opened         = "opened"
+	VersionNeeded  = "version-needed"
+	Flags          = "flags"
 	Identity       = "identity"
 	Note           = "resolution-note"
 	Size           = "size"
@@ -59,14 +72,16 @@ const (
 var Kinds = []struct{ ID, Words string }{
 	{PackageAdded, "packages that are new"}, {PackageRemoved, "packages that are gone"},
 	{VersionChanged, "other versions"},
-	{DriverLink, "driver links"}, {Stub, "stubs"}, {NotFound, "libraries found no more, or now"},
+	{DriverLink, "driver links"}, {Stub, "stubs"}, {NotFound, "libraries found or not"},
 	{OtherPackage, "libraries from another package"},
 	{CodeGone, "GPUs without their code"}, {CodeNew, "GPUs with new code"}, {CodeBytes, "sizes of GPU code"},
 	{CUDAMajor, "CUDA versions in a process"},
 	{Refers, "references"}, {FileAdded, "files that are new"}, {FileRemoved, "files that are gone"},
-	{FileKind, "files of another kind"},
+	{FileKind, "files of another kind"}, {Moved, "directories with another name"}, {Mode, "modes"},
+	{LinkChanged, "symbolic links"},
 	{RunPath, "run paths"}, {Needs, "needed libraries"}, {Opened, "libraries opened by name"},
-	{Identity, "names, sonames, interpreters, machines"},
+	{VersionNeeded, "versions needed of other libraries"}, {Flags, "flags"},
+	{Identity, "names and interpreters"},
 	{Note, "resolution notes"}, {Size, "sizes"},
 }
 
@@ -81,6 +96,7 @@ const little = 1e6
 // comparison is two documents that are compared.
 type comparison struct {
 	all      []Change
+	gpus     []string // that both have asked for
 	versions map[[2]string]*version
 }
 
@@ -94,6 +110,11 @@ type version struct {
 // Compare returns what differs between two documents, in the order in which it is told: by package, then by kind.
 func Compare(a, b *Document) []Change {
 	c := &comparison{versions: map[[2]string]*version{}}
+	for _, gpu := range a.GPUs {
+		if slices.Contains(b.GPUs, gpu) {
+			c.gpus = append(c.gpus, gpu)
+		}
+	}
 	files := func(d *Document) map[string][]*File {
 		of, at := map[string][]*File{}, map[[2]string]*File{}
 		for _, f := range d.Files {
@@ -113,10 +134,10 @@ func Compare(a, b *Document) []Change {
 	for _, p := range paired(a.Packages, b.Packages) {
 		switch {
 		case p.a == nil:
-			c.add(PackageAdded, p.b.Name, "", int64(p.b.Bytes), "is new: %s, %s of GPU code",
+			c.add(PackageAdded, p.b.Name, "", p.b.Bytes, "is new: %s, %s of GPU code",
 				gpucode.Megabytes(uint64(p.b.Bytes)), gpucode.Megabytes(p.b.GPU.Bytes))
 		case p.b == nil:
-			c.add(PackageRemoved, p.a.Name, "", -int64(p.a.Bytes), "is gone: it was %s, %s of GPU code",
+			c.add(PackageRemoved, p.a.Name, "", -p.a.Bytes, "is gone: it was %s, %s of GPU code",
 				gpucode.Megabytes(uint64(p.a.Bytes)), gpucode.Megabytes(p.a.GPU.Bytes))
 		default:
 			c.packages(p.a, p.b, before[p.a.Path], after[p.b.Path])
@@ -136,7 +157,7 @@ func Compare(a, b *Document) []Change {
 		if n := len(v.references); n > 0 {
 			of = append(of, "referred to by "+remedy.Count(n, "package"))
 		}
-		c.add(VersionChanged, "", "", 0, "%s → %s: %s", pair[0], pair[1], strings.Join(of, ", "))
+		c.add(VersionChanged, "", "", 0, "%s → %s: %s", name(pair[0]), name(pair[1]), strings.Join(of, ", "))
 	}
 	slices.SortStableFunc(c.all, func(x, y Change) int {
 		return cmp.Or(cmp.Compare(x.Package, y.Package), cmp.Compare(Rank(x.Kind), Rank(y.Kind)))
@@ -145,7 +166,14 @@ func Compare(a, b *Document) []Change {
 }
 
 func (c *comparison) add(kind, pkg, file string, bytes int64, text string, args ...any) {
-	c.all = append(c.all, Change{Kind: kind, Package: pkg, File: file, Bytes: bytes, Text: fmt.Sprintf(text, args...)})
+	change := Change{Kind: kind, Package: pkg, File: file, Bytes: bytes, Text: fmt.Sprintf(text, args...)}
+	for i := range args {
+		if n, ok := args[i].(name); ok {
+			args[i] = "\x00" + strings.ReplaceAll(string(n), "\x00", "\\0") + "\x00"
+		}
+	}
+	change.marked = fmt.Sprintf(text, args...)
+	c.all = append(c.all, change)
 }
 
 // version notes that something has another version of a package.
@@ -163,7 +191,9 @@ func (c *comparison) packages(a, b *Package, before, after []*File) {
 	if a.Name != b.Name && NameOf(a.Path) != a.Path && NameOf(b.Path) != b.Path {
 		c.version(a.Name, b.Name).itself = true
 	}
-	for _, p := range pairedFiles(before, after) {
+	pairs := pairedFiles(before, after)
+	c.moved(b.Name, pairs)
+	for _, p := range pairs {
 		switch {
 		case p.a == nil:
 			c.add(FileAdded, b.Name, p.b.Path, p.b.Size, "is new (%s, %s)", p.b.Kind, gpucode.Megabytes(uint64(p.b.Size)))
@@ -173,20 +203,132 @@ func (c *comparison) packages(a, b *Package, before, after []*File) {
 			(&files{comparison: c, a: p.a, b: p.b, pkg: b.Name}).compare()
 		}
 	}
+	c.links(a, b, pairs)
+	c.needsVersions(b.Name, before, after)
 	c.references(a, b, before, after)
 	if more := b.Bytes - a.Bytes; more != 0 || a.Files != b.Files {
-		c.add(Size, b.Name, "", more, "%s in all (%s → %s)%s", Signed(more), gpucode.Megabytes(uint64(a.Bytes)),
-			gpucode.Megabytes(uint64(b.Bytes)), map[bool]string{true: fmt.Sprintf(", %s now, not %d",
-				remedy.Count(b.Files, "file"), a.Files)}[a.Files != b.Files])
+		count := ""
+		if a.Files != b.Files {
+			count = fmt.Sprintf(", %s now, not %d", remedy.Count(b.Files, "file"), a.Files)
+		}
+		c.add(Size, b.Name, "", more, "%s%s", grown(a.Bytes, b.Bytes, " in all"), count)
 	}
 }
 
-// Signed writes how many bytes more there are.
-func Signed(n int64) string {
-	if n < 0 {
-		return "-" + gpucode.Megabytes(uint64(-n))
+// moved tells of files that are in another directory than before, once for each pair of directories, and of files that
+// are called otherwise, of several in a way that a line holds them.
+func (c *comparison) moved(pkg string, pairs []pair[File]) {
+	dirs := map[[2]string]int{}
+	var renamed []pair[File]
+	for _, p := range pairs {
+		if p.a == nil || p.b == nil {
+			continue
+		}
+		x, y := strings.Split(path.Dir(p.a.Path), "/"), strings.Split(path.Dir(p.b.Path), "/")
+		for len(x) > 1 && len(y) > 1 && x[len(x)-1] == y[len(y)-1] {
+			x, y = x[:len(x)-1], y[:len(y)-1]
+		}
+		if !slices.Equal(x, y) {
+			dirs[[2]string{strings.Join(x, "/"), strings.Join(y, "/")}]++
+		}
+		if path.Base(p.a.Path) != path.Base(p.b.Path) {
+			renamed = append(renamed, p)
+		}
 	}
-	return "+" + gpucode.Megabytes(uint64(n))
+	for _, dir := range slices.SortedFunc(maps.Keys(dirs), func(x, y [2]string) int { return slices.Compare(x[:], y[:]) }) {
+		c.add(Moved, pkg, "", 0, "%s → %s: %s", name(dir[0]), name(dir[1]), remedy.Count(dirs[dir], "file"))
+	}
+	for _, p := range renamed {
+		if was := path.Base(p.a.Path); len(renamed) > 3 {
+			c.add(Identity, pkg, p.b.Path, 0, "has other numbers in its name")
+			c.all[len(c.all)-1].Details = "was called " + was
+		} else {
+			c.add(Identity, pkg, p.b.Path, 0, "was called %s", name(was))
+		}
+	}
+}
+
+// links tells of symbolic links that are gone, new, or lead to another file. pairs are the files.
+func (c *comparison) links(a, b *Package, pairs []pair[File]) {
+	was, is := map[string]bool{}, map[string]string{} // files before; and now, with what they were
+	for _, p := range pairs {
+		if p.a != nil {
+			was[p.a.Path] = true
+		}
+		if p.b != nil {
+			if is[p.b.Path] = ""; p.a != nil {
+				is[p.b.Path] = p.a.Path
+			}
+		}
+	}
+	place := (&files{a: &File{Package: a.Path}, b: &File{Package: b.Path}}).place
+	for _, p := range pairedPaths(pointers(a.Links), pointers(b.Links), func(l *Link) string { return l.Path }) {
+		switch {
+		case p.a == nil:
+			if !was[p.b.Path] {
+				c.add(LinkChanged, b.Name, p.b.Path, 0, "is new: a link to %s", name(shown(p.b.To)))
+			}
+		case p.b == nil:
+			if _, file := is[p.a.Path]; !file {
+				c.add(LinkChanged, b.Name, p.a.Path, 0, "is gone: a link to %s", name(shown(p.a.To)))
+			}
+		case place(p.a.To) != place(p.b.To) && is[p.b.To] != p.a.To:
+			c.add(LinkChanged, b.Name, p.b.Path, 0, "leads to %s, not to %s", name(shown(p.b.To)), name(shown(p.a.To)))
+		case p.a.Path != p.b.Path:
+			c.add(LinkChanged, b.Name, p.b.Path, 0, "is a link that was called %s", name(p.a.Path))
+		}
+	}
+}
+
+// needsVersions compares the highest versions that packages need of libraries that do not come with them.
+func (c *comparison) needsVersions(pkg string, before, after []*File) {
+	type need struct {
+		number string
+		by     []string // paths
+	}
+	highest := func(all []*File) map[string]*need {
+		of := map[string]*need{}
+		for _, f := range all {
+			for _, v := range f.Versions {
+				family, number := splitVersion(v)
+				switch n := of[family]; {
+				case n == nil, natural(n.number, number) < 0:
+					of[family] = &need{number, []string{f.Path}}
+				case n.number == number:
+					n.by = append(n.by, f.Path)
+				}
+			}
+		}
+		return of
+	}
+	a, b := highest(before), highest(after)
+	called := func(family string, n *need) name { return name(strings.TrimSpace(family + " " + n.number)) }
+	for _, family := range slices.Sorted(maps.Keys(b)) {
+		was, is := a[family], b[family]
+		by := name(is.by[0])
+		if n := len(is.by) - 1; n > 0 {
+			by += name(fmt.Sprintf(" and %d more", n))
+		}
+		if was == nil {
+			c.add(VersionNeeded, pkg, "", 0, "now needs %s: %s", called(family, is), by)
+		} else if was.number != is.number {
+			c.add(VersionNeeded, pkg, "", 0, "needs %s, not %s: %s", called(family, is), name(was.number), by)
+		}
+	}
+	for _, family := range slices.Sorted(maps.Keys(a)) {
+		if b[family] == nil {
+			c.add(VersionNeeded, pkg, "", 0, "no longer needs %s", called(family, a[family]))
+		}
+	}
+}
+
+// grown says how many bytes more there are, of what, in one unit.
+func grown(a, b int64, what string) string {
+	unit, of := 1e6, "MB"
+	if max(a, b) < 1e6 {
+		unit, of = 1e3, "kB"
+	}
+	return fmt.Sprintf("%+.1f %s%s (%.1f → %.1f)", float64(b-a)/unit, of, what, float64(a)/unit, float64(b)/unit)
 }
 
 // references compares the store paths that two packages refer to.
@@ -208,18 +350,20 @@ func (c *comparison) references(a, b *Package, before, after []*File) {
 			continue
 		}
 		for _, r := range is[key] {
-			bytes, text := int64(0), "now refers to "+called(r.Object)
+			bytes, text := int64(0), ""
 			if r.Bytes != nil && *r.Bytes > 0 {
 				bytes = *r.Bytes
-				text += ", which brings " + gpucode.Megabytes(uint64(bytes)) + " into the closure"
+				text = ", which brings " + gpucode.Megabytes(uint64(bytes)) + " into the closure"
 			}
-			c.add(Refers, b.Name, "", bytes, "%s%s", text, places(after, r.Object, r.Files))
+			c.add(Refers, b.Name, "", bytes, "now refers to %s%s: %s", name(called(r.Object)), text,
+				name(places(after, r.Object, r.Files)))
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(was)) {
 		if is[key] == nil {
 			for _, r := range was[key] {
-				c.add(Refers, b.Name, "", 0, "no longer refers to %s%s", called(r.Object), places(before, r.Object, r.Files))
+				c.add(Refers, b.Name, "", 0, "no longer refers to %s: %s", name(called(r.Object)),
+					name(places(before, r.Object, r.Files)))
 			}
 		}
 	}
@@ -261,11 +405,11 @@ func places(all []*File, object string, n int) string {
 	}
 	switch {
 	case len(in) == 0:
-		return fmt.Sprintf(": %s, none of them ELF", remedy.Count(n, "file"))
+		return fmt.Sprintf("%s, none of them ELF", remedy.Count(n, "file"))
 	case n > 1:
-		return fmt.Sprintf(": %s and %d more", in[0], n-1)
+		return fmt.Sprintf("%s and %d more", in[0], n-1)
 	}
-	return ": " + in[0]
+	return in[0]
 }
 
 // files is a file before and after.
@@ -287,31 +431,56 @@ func (f *files) compare() {
 		if b.Error != "" {
 			because = ": " + b.Error
 		}
-		f.say(FileKind, "is now %s, not %s%s", article(b.Kind), article(a.Kind), because)
-	}
-	if x, y := path.Base(a.Path), path.Base(b.Path); x != y {
-		f.say(Identity, "was called %s", x)
+		f.say(FileKind, "is now %s, not %s%s", article(b.Kind), article(a.Kind), name(because))
 	}
 	for _, part := range [][3]string{
 		{"soname", a.Soname, b.Soname}, {"machine", a.Machine, b.Machine},
 		{"interpreter", a.Interpreter, b.Interpreter}, {"started program", a.Starts, b.Starts},
 	} {
 		if f.place(part[1]) != f.place(part[2]) {
-			f.say(Identity, "%s %s, not %s", part[0], said(part[2]), said(part[1]))
+			f.say(Identity, "%s %s, not %s", part[0], name(said(part[2])), name(said(part[1])))
 		}
 	}
+	f.mode()
 	lost := f.runPath()
 	f.needed()
-	f.libraries(a.Loads, b.Loads, "", lost)
-	f.libraries(a.Opens, b.Opens, ", which it opens by name,", lost)
+	f.libraries(a.Loads, b.Loads, lost)
+	f.libraries(a.Opens, b.Opens, lost)
 	f.opened()
 	f.process()
 	f.gpu()
 	f.note()
 	if more := b.Size - a.Size; more != 0 {
-		f.add(Size, f.pkg, b.Path, more, "%s (%s → %s)", Signed(more), gpucode.Megabytes(uint64(a.Size)),
-			gpucode.Megabytes(uint64(b.Size)))
+		f.add(Size, f.pkg, b.Path, more, "%s", grown(a.Size, b.Size, ""))
 		f.all[len(f.all)-1].small = max(more, -more) < little
+	}
+}
+
+func now(what string, is bool) string {
+	return map[bool]string{true: what + " now", false: "not " + what + " any more"}[is]
+}
+
+// mode compares what modes and headers ask of the kernel and the loader.
+func (f *files) mode() {
+	if x, y := f.a.Executable, f.b.Executable; x != nil && y != nil && *x != *y {
+		f.say(Mode, "is %s", now("executable", *y))
+	}
+	for _, bit := range []struct {
+		a, b bool
+		name string
+	}{{f.a.SetUID, f.b.SetUID, "setuid"}, {f.a.SetGID, f.b.SetGID, "setgid"}} {
+		if bit.a != bit.b {
+			f.say(Mode, "is %s", now(bit.name, bit.b))
+		}
+	}
+	without := func(x, y []string) []string {
+		return slices.DeleteFunc(slices.Clone(x), func(flag string) bool { return slices.Contains(y, flag) })
+	}
+	if now := without(f.b.Flags, f.a.Flags); len(now) > 0 {
+		f.say(Flags, "now has %s", remedy.List(now))
+	}
+	if no := without(f.a.Flags, f.b.Flags); len(no) > 0 {
+		f.say(Flags, "no longer has %s", remedy.List(no))
 	}
 }
 
@@ -371,10 +540,10 @@ func (f *files) runPath() (lost bool) {
 				slices.Contains(said, words+place):
 			case stubs.Contains(e):
 				said = append(said, words+place)
-				f.say(Stub, stub, shown(e))
+				f.say(Stub, stub, name(shown(e)))
 			default:
 				said = append(said, words+place)
-				f.say(RunPath, words, loader.EntryText(shown(e)))
+				f.say(RunPath, words, name(loader.EntryText(shown(e))))
 			}
 		}
 	}
@@ -388,7 +557,7 @@ func (f *files) runPath() (lost bool) {
 		return out
 	}
 	if n == len(f.all) && had == has && !slices.Equal(order(a), order(b)) {
-		f.say(RunPath, "the entries of its run path are in another order: %s", shown(strings.Join(b, ":")))
+		f.say(RunPath, "the entries of its run path are in another order: %s", name(shown(strings.Join(b, ":"))))
 	}
 	if f.a.Tag != f.b.Tag && f.a.Tag != "" && f.b.Tag != "" {
 		f.say(RunPath, "its run path is a %s now, not a %s", f.b.Tag, f.a.Tag)
@@ -396,60 +565,76 @@ func (f *files) runPath() (lost bool) {
 	return lost
 }
 
-// needed compares what is needed.
+// needed compares what is needed, and in which order.
 func (f *files) needed() {
-	with := match(texts(f.a.Needed), texts(f.b.Needed), func(t *string) string { return *t },
-		func(t *string) string { return general(*t) })
+	a, b := f.a.Needed, f.b.Needed
+	f.names(Needs, a, b, "needs %s, not %s", "now needs %s", "no longer needs %s")
+	common := func(x, y []string) []string {
+		return slices.DeleteFunc(slices.Clone(x), func(n string) bool { return !slices.Contains(y, n) })
+	}
+	if !slices.Equal(common(a, b), common(b, a)) {
+		f.say(Needs, "needs the same libraries in another order")
+		f.all[len(f.all)-1].Details = strings.Join(b, " ") + ", not " + strings.Join(a, " ")
+	}
+}
+
+// names compares two lists of names, of which those that differ in numbers alone are told together.
+func (f *files) names(kind string, a, b []string, other, added, gone string) {
 	var now, no []string
-	for _, p := range with {
+	for _, p := range pairedPaths(pointers(a), pointers(b), func(t *string) string { return *t }) {
 		switch {
 		case p.a == nil:
 			now = append(now, *p.b)
 		case p.b == nil:
 			no = append(no, *p.a)
 		case *p.a != *p.b:
-			f.say(Needs, "needs %s, not %s", *p.b, *p.a)
+			f.say(kind, other, name(*p.b), name(*p.a))
 		}
 	}
 	if len(now) > 0 {
-		f.say(Needs, "now needs %s", remedy.List(now))
+		f.say(kind, added, name(remedy.List(now)))
 	}
 	if len(no) > 0 {
-		f.say(Needs, "no longer needs %s", remedy.List(no))
+		f.say(kind, gone, name(remedy.List(no)))
 	}
 }
 
-func texts(all []string) []*string {
-	out := make([]*string, len(all))
+// pointers are to the elements of a list.
+func pointers[T any](all []T) []*T {
+	out := make([]*T, len(all))
 	for i := range all {
 		out[i] = &all[i]
 	}
 	return out
 }
 
-// opened compares which names are opened.
+// opened compares which names are opened: what a note says; and what strings in the file are, a guess, for a compiler may
+// split them.
 func (f *files) opened() {
-	has := func(all []Library, name string) bool {
-		return slices.ContainsFunc(all, func(l Library) bool { return general(l.Name) == general(name) })
-	}
-	for _, l := range f.b.Opens {
-		if !has(f.a.Opens, l.Name) {
-			f.say(Opened, "now may open %s by name", l.Name)
+	of := func(all []Library, note bool) (names []string) {
+		for _, l := range all {
+			if (l.Cause == string(loader.DlopenNote)) == note {
+				names = append(names, l.Name)
+			}
 		}
+		return names
 	}
-	for _, l := range f.a.Opens {
-		if !has(f.b.Opens, l.Name) {
-			f.say(Opened, "no longer opens %s by name", l.Name)
-		}
-	}
+	f.names(Opened, of(f.a.Opens, true), of(f.b.Opens, true), "opens %s by name, not %s", "now opens %s by name",
+		"no longer opens %s by name")
+	f.names(Opened, of(f.a.Opens, false), of(f.b.Opens, false), "names %s, not %s, and may open it", "now names %s, and may open it",
+		"no longer names %s, which it may have opened")
 }
 
 // libraries compares what names that both ask for resolve to.
-func (f *files) libraries(a, b []Library, how string, lostLink bool) {
+func (f *files) libraries(a, b []Library, lostLink bool) {
 	for _, is := range b {
 		i := slices.IndexFunc(a, func(l Library) bool { return l.Name == is.Name })
 		if i < 0 {
 			i = slices.IndexFunc(a, func(l Library) bool { return general(l.Name) == general(is.Name) })
+		}
+		how := map[bool]string{true: ", which it opens by name,", false: ", which it names,"}[is.Cause == string(loader.DlopenNote)]
+		if is.Cause == "" || loader.Cause(is.Cause).Certain() {
+			how = ""
 		}
 		if i >= 0 {
 			f.library(a[i], is, how, lostLink)
@@ -462,16 +647,16 @@ func (f *files) library(was, is Library, how string, lostLink bool) {
 	found := func(l Library) bool { return l.Rule != string(loader.NotFound) && l.Error == "" }
 	switch {
 	case is.Driver == stub && was.Driver != stub:
-		f.say(Stub, "loads a stub in place of %s%s", is.Name, how)
+		f.say(Stub, "loads a stub in place of %s%s", name(is.Name), how)
 		return
 	case was.Driver == stub && is.Driver != stub:
-		f.say(Stub, "%s%s is no stub any more", is.Name, how)
+		f.say(Stub, "%s%s is no stub any more", name(is.Name), how)
 		return
 	case was.Driver != is.Driver:
 		if is.Driver == string(explain.FromNowhere) && !lostLink {
-			f.say(NotFound, "no longer finds %s%s", is.Name, how)
+			f.say(NotFound, "no longer finds %s%s", name(is.Name), how)
 		} else if is.Driver != string(explain.FromNowhere) && was.Driver != string(explain.FromNowhere) {
-			f.say(OtherPackage, "takes the driver's %s%s from another place: %s, not %s", is.Name, how, is.Driver, was.Driver)
+			f.say(OtherPackage, "takes the driver's %s%s from another place: %s, not %s", name(is.Name), how, is.Driver, was.Driver)
 		}
 		return
 	case is.Driver == string(explain.FromDriver), is.Driver == string(explain.FromNowhere):
@@ -481,10 +666,10 @@ func (f *files) library(was, is Library, how string, lostLink bool) {
 		if is.Error != "" {
 			why = ": " + is.Error
 		}
-		f.say(NotFound, "no longer finds %s%s%s", is.Name, strings.TrimSuffix(how, ","), why)
+		f.say(NotFound, "no longer finds %s%s%s", name(is.Name), strings.TrimSuffix(how, ","), name(why))
 		return
 	case found(is) && !found(was):
-		f.say(NotFound, "now finds %s%s%s", is.Name, strings.TrimSuffix(how, ","), in(is))
+		f.say(NotFound, "now finds %s%s%s", name(is.Name), strings.TrimSuffix(how, ","), name(in(is)))
 		return
 	case !found(is):
 		return
@@ -492,9 +677,9 @@ func (f *files) library(was, is Library, how string, lostLink bool) {
 	x, y := from(was), from(is)
 	switch outside := strings.HasPrefix(x, "/") || strings.HasPrefix(y, "/"); {
 	case x != y && outside:
-		f.say(OtherPackage, "loads %s%s from another place: %s, not %s", is.Name, how, here(y), here(x))
+		f.say(OtherPackage, "loads %s%s from another place: %s, not %s", name(is.Name), how, name(here(y)), name(here(x)))
 	case keyOf(x) != keyOf(y):
-		f.say(OtherPackage, "loads %s%s from another package: %s, not %s", is.Name, how, here(y), here(x))
+		f.say(OtherPackage, "loads %s%s from another package: %s, not %s", name(is.Name), how, name(here(y)), name(here(x)))
 	case x != y:
 		f.version(x, y).files[f.pkg+"\x00"+f.b.Path] = true
 	}
@@ -531,16 +716,8 @@ func in(l Library) string {
 
 // process compares what is in the processes.
 func (f *files) process() {
-	differ := func(a, b []string, by func(string) string, kind, words string) {
-		for _, x := range b {
-			if !slices.ContainsFunc(a, func(y string) bool { return by(y) == by(x) }) {
-				f.say(kind, words, shown(x))
-			}
-		}
-	}
-	differ(f.a.Absent, f.b.Absent, general, NotFound, "a library that it loads no longer finds %s")
-	differ(f.b.Absent, f.a.Absent, general, NotFound,
-		"%s, which a library that it loads needs, is found now, or needed no more")
+	f.names(NotFound, f.a.Absent, f.b.Absent, "a library that it loads does not find %s, and before not %s",
+		"a library that it loads no longer finds %s", "%s, which a library that it loads needs, is found now, or needed no more")
 	direct := func(all []Library, at string) bool {
 		return slices.ContainsFunc(all, func(l Library) bool {
 			return l.Driver == string(explain.FromStub) && pathOf(l) == at
@@ -549,7 +726,7 @@ func (f *files) process() {
 	for _, at := range f.b.Stubs {
 		if !slices.ContainsFunc(f.a.Stubs, func(o string) bool { return f.place(o) == f.place(at) }) &&
 			!direct(f.b.Loads, at) && !direct(f.b.Opens, at) {
-			f.say(Stub, "has a stub in its process now: %s", shown(at))
+			f.say(Stub, "has a stub in its process now: %s", name(shown(at)))
 		}
 	}
 	if x, y := strings.Join(f.a.CUDA, " and "), strings.Join(f.b.CUDA, " and "); x != y {
@@ -564,7 +741,7 @@ func (f *files) process() {
 	}
 	if (f.a.Stops == "") != (f.b.Stops == "") {
 		if f.b.Stops != "" {
-			f.say(NotFound, "does not start any more: %s", f.b.Stops)
+			f.say(NotFound, "does not start any more: %s", name(f.b.Stops))
 		} else {
 			f.say(NotFound, "starts now")
 		}
@@ -580,7 +757,7 @@ func (f *files) gpu() {
 	if f.b.GPU != nil {
 		b = *f.b.GPU
 	}
-	for _, said := range codeChanges(a.Code, b.Code) {
+	for _, said := range codeChanges(&a, &b, f.gpus) {
 		f.say(said[0], "%s", said[1])
 	}
 	if !slices.Equal(a.Thinned, b.Thinned) {
@@ -588,8 +765,7 @@ func (f *files) gpu() {
 			cmp.Or(strings.Join(a.Thinned, " and "), "any"))
 	}
 	if more := int64(b.Bytes) - int64(a.Bytes); more != 0 {
-		f.add(CodeBytes, f.pkg, f.b.Path, more, "%s GPU code (%s → %s)", Signed(more), gpucode.Megabytes(a.Bytes),
-			gpucode.Megabytes(b.Bytes))
+		f.add(CodeBytes, f.pkg, f.b.Path, more, "%s", grown(int64(a.Bytes), int64(b.Bytes), " GPU code"))
 		f.all[len(f.all)-1].small = max(more, -more) < little
 	}
 }
@@ -617,6 +793,6 @@ func (f *files) note() {
 		f.say(Note, "its resolution note says otherwise")
 	}
 	if f.a.NoteError == "" && f.b.NoteError != "" {
-		f.say(Note, "its resolution note is not read: %s", f.b.NoteError)
+		f.say(Note, "its resolution note is not read: %s", name(f.b.NoteError))
 	}
 }

@@ -93,8 +93,8 @@ func TestChanges(t *testing.T) {
 		"GPU code": {func(r *root) {
 			r.put(r.store("app-1.0")+"/share/code.fatbin", fatbin(2e6, 80, 90, 120))
 		}, nil, []string{"gpu-code-gone: app-1.0/share/code.fatbin: no code for 7.5 any more",
-			"gpu-code-new: app-1.0/share/code.fatbin: now has code for 8.0, 12.0",
-			"gpu-code-bytes: app-1.0/share/code.fatbin: +6.0 MB GPU code (2.1 kB → 6.0 MB)",
+			"gpu-code-new: app-1.0/share/code.fatbin: now has code for 8.0, 8.6, 8.8, 8.9, 12.0, 12.1",
+			"gpu-code-bytes: app-1.0/share/code.fatbin: +6.0 MB GPU code (0.0 → 6.0)",
 			"size: app-1.0/share/code.fatbin: +6.0 MB"}},
 		"a file is gone, one is new, one is broken": {func(r *root) {
 			os.Rename(r.dir+r.store("app-1.0")+"/lib/libstub.so", r.dir+r.store("app-1.0")+"/lib/other.so")
@@ -182,36 +182,71 @@ func TestLinksAreNoChange(t *testing.T) {
 	}
 }
 
+// What is said agrees with what "runpath gpu --for" says of a GPU before and after.
 func TestCodeChanges(t *testing.T) {
-	sum := func(cubins []gpucode.Capability, ptx ...gpucode.Capability) []gpucode.Listed {
-		var c gpucode.Container
-		for _, g := range cubins {
-			c.Entries = append(c.Entries, gpucode.Entry{Kind: gpucode.Cubin, Arch: gpucode.Arch{Capability: g}})
+	gpu := func(containers ...string) *GPU {
+		var f gpucode.File
+		for _, text := range containers {
+			var c gpucode.Container
+			var b gpucode.Bundle
+			for _, word := range strings.Fields(text) {
+				if amd, ok := gpucode.ParseAMD(word); ok {
+					b.Objects = append(b.Objects, gpucode.CodeObject{AMD: amd, Size: 1})
+					continue
+				}
+				target, err := gpucode.ParseTargets(strings.TrimPrefix(word, "ptx"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				kind := gpucode.Cubin
+				if strings.HasPrefix(word, "ptx") {
+					kind = gpucode.PTX
+				}
+				c.Entries = append(c.Entries, gpucode.Entry{Kind: kind, Arch: target[0].Arch})
+			}
+			if b.Objects != nil {
+				f.Bundles = append(f.Bundles, b)
+			} else {
+				f.Containers = append(f.Containers, c)
+			}
 		}
-		for _, g := range ptx {
-			c.Entries = append(c.Entries, gpucode.Entry{Kind: gpucode.PTX, Arch: gpucode.Arch{Capability: g}})
-		}
-		var s gpucode.Sum
-		s.Add(&c)
-		return s.List()
+		g := &GPU{Code: f.Sum().List()}
+		eachGPU(func(name string, passes func(*gpucode.File) bool) {
+			if passes(&f) {
+				g.Runs = append(g.Runs, name)
+			}
+		})
+		return g
 	}
-	type caps = []gpucode.Capability
+	none := &GPU{}
 	for _, c := range []struct {
-		a, b []gpucode.Listed
+		a, b *GPU
 		want string
 	}{
-		{sum(caps{75, 80}), sum(caps{75, 80}), "[]"},
-		{sum(caps{75, 80}), sum(caps{80}), "[[gpu-code-gone no code for 7.5 any more]]"},
-		{sum(caps{70, 75, 86}), sum(caps{80}),
-			"[[gpu-code-gone no code for 7.0, 7.5 any more] [gpu-code-gone no code of its own for 8.6 any more: that for 8.0 runs there] [gpu-code-new now has code for 8.0]]"},
-		{sum(caps{75}), sum(nil, 70),
-			"[[gpu-code-gone no code of its own for 7.5 any more: the driver compiles PTX for 7.0] [gpu-code-new now has PTX for 7.0]]"},
-		{sum(caps{90}, 90), sum(caps{90}), "[[gpu-code-gone no PTX for 9.0 any more]]"},
-		{nil, sum(caps{90}, 90), "[[gpu-code-new now has code for 9.0] [gpu-code-new now has PTX for 9.0]]"},
+		{gpu("7.5 8.0"), gpu("7.5 8.0"), "[]"},
+		{gpu("7.5 8.0"), gpu("8.0"), "[[gpu-code-gone no code for 7.5 any more]]"},
+		{gpu("7.0 7.5 8.6"), gpu("8.0"),
+			"[[gpu-code-gone no code for 7.0, 7.5 any more] [gpu-code-new now has code for 8.0] [gpu-code-gone no code of its own for 8.6 any more: that for 8.0 runs there]]"},
+		{gpu("7.5"), gpu("ptx7.0"),
+			"[[gpu-code-new now has code for 7.0, 7.2, 8.0 … 12.1] [gpu-code-gone no code of its own for 7.5 any more: the driver compiles PTX for 7.0] [gpu-code-new now has PTX for 7.0]]"},
+		{gpu("9.0 ptx9.0"), gpu("9.0"), "[[gpu-code-gone no code for 10.0 … 12.1 any more] [gpu-code-gone no PTX for 9.0 any more]]"},
+		{none, gpu("9.0"), "[[gpu-code-new now has code for 9.0]]"},
+		// Several containers: most of the library runs on 5.2 before, and a third of it after.
+		{gpu("5.0 6.0", "5.0 6.0", "5.0 6.0"), gpu("5.2 6.0", "6.0", "6.0"),
+			"[[gpu-code-gone no code for 5.0, 5.2 any more] [gpu-code-new has code for 5.2, in too little of it to run there]]"},
+		{gpu("5.0 6.0", "6.0", "6.0"), gpu("6.0", "6.0", "6.0"), "[[gpu-code-gone the code that some of it had for 5.0 is gone]]"},
+		{gpu("9.0"), gpu("9.0 9.0a"), "[[gpu-code-new now has code of its own for 9.0a]]"},
+		{gpu("gfx900:xnack- gfx900"), gpu("gfx900"), "[[gpu-code-gone no code of its own for gfx900:xnack- any more: that for gfx900 runs there]]"},
+		{gpu("gfx90a:xnack- gfx90a:xnack+"), gpu("gfx90a:xnack-"), "[[gpu-code-gone the code that some of it had for gfx90a:xnack+ is gone]]"},
+		{gpu("gfx90a gfx1100"), gpu("gfx90a gfx908"), "[[gpu-code-gone no code for gfx1100 any more] [gpu-code-new now has code for gfx908]]"},
 	} {
-		if got := fmt.Sprint(codeChanges(c.a, c.b)); got != c.want {
+		if got := fmt.Sprint(codeChanges(c.a, c.b, Asked())); got != c.want {
 			t.Errorf("%s, want %s", got, c.want)
 		}
+	}
+	// Of a GPU that one document has not asked for nothing is said.
+	if got := fmt.Sprint(codeChanges(gpu("7.5 8.0"), gpu("8.0 9.0"), []string{"8.0"})); got != "[[gpu-code-gone the code that some of it had for 7.5 is gone] [gpu-code-new now has code of its own for 9.0]]" {
+		t.Error(got)
 	}
 }
 

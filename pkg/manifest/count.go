@@ -106,6 +106,7 @@ func (r *Reader) Packages(saved func(pkg, ref string) (int64, bool)) []*Package 
 			}
 			c.References = append(c.References, ref)
 		}
+		slices.SortFunc(c.Links, func(a, b Link) int { return strings.Compare(a.Path, b.Path) })
 		all = append(all, &c.Package)
 		r.sum.Bytes += c.Bytes
 		r.sum.GPUBytes += c.GPU.Bytes

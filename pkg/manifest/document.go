@@ -46,6 +46,15 @@ type File struct {
 	// RunPath are its entries; absent where there is none.
 	RunPath []string `json:"run_path,omitempty"`
 	Needed  []string `json:"needed,omitempty"`
+	// Flags are what the file asks of the loader and the kernel for its process: see flagsOf.
+	Flags []string `json:"flags,omitempty"`
+	// Executable is there of programs and wrappers, and of what lies in a bin.
+	Executable *bool `json:"executable,omitempty"`
+	SetUID     bool  `json:"setuid,omitempty"`
+	SetGID     bool  `json:"setgid,omitempty"`
+	// Versions are those that the file needs of libraries that are neither in its package nor in a store, of each family
+	// the highest: GLIBC_2.27.
+	Versions []string `json:"versions,omitempty"`
 	// ResolutionNote is .note.nixos.ldcache, and NoteError why the loader reads no more of it.
 	ResolutionNote resolution.Note `json:"resolution_note,omitempty"`
 	NoteError      string          `json:"note_error,omitempty"`
@@ -99,6 +108,8 @@ type GPU struct {
 	Code    []gpucode.Listed `json:"code"`
 	Thinned []string         `json:"thinned,omitempty"` // for which GPUs code was left by "runpath thin"
 	Damaged []string         `json:"damaged,omitempty"` // what is wrong with containers
+	// Runs are, of one file, those of [Document.GPUs] for which the file has code, as `runpath gpu --for` judges it.
+	Runs []string `json:"runs,omitempty"`
 
 	sum gpucode.Sum
 }
@@ -135,6 +146,14 @@ type Package struct {
 	Stubs      []string           `json:"stubs"`
 	NotFound   []Count            `json:"not_found"`
 	References []PackageReference `json:"references"`
+	// Links are the symbolic links that lead to an ELF file or a script.
+	Links []Link `json:"links"`
+}
+
+// Link is a symbolic link.
+type Link struct {
+	Path string `json:"path"` // in the package
+	To   string `json:"to"`   // the file that it leads to, as [Library.Path]
 }
 
 // Sized is a file and a number of bytes.
@@ -170,6 +189,7 @@ type Summary struct {
 
 // Document is a manifest as a whole.
 type Document struct {
+	GPUs     []string // that were asked of each file, see [GPU.Runs]
 	Files    []*File
 	Packages []*Package
 	Summary  Summary

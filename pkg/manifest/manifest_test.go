@@ -71,7 +71,7 @@ func (r *root) read(paths ...string) *Document {
 	if err != nil {
 		r.Fatal(err)
 	}
-	d := &Document{}
+	d := &Document{GPUs: Asked()}
 	if err := reader.Walk(context.Background(), 4, func(f *File) { d.Files = append(d.Files, f) }); err != nil {
 		r.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func example(t *testing.T, last string) *root {
 		"libcudnn.so.9"))
 	r.put(app+"/bin/app",
 		"#! /bin/sh -e\nexport LD_LIBRARY_PATH='"+app+"/lib:"+cudnn+"/lib'\nexec \""+app+"/bin/.app-wrapped\" \"$@\"\n")
-	r.put(app+"/share/code.fatbin", fatbin(1000, 75, 90))
+	r.put(app+"/share/code.fatbin", fatbin(5000, 75, 90))
 	r.put(app+"/share/text", "made by "+r.store("gcc-14.2.0")+"/bin/gcc")
 	r.put(app+"/share/broken.so", "\x7fELF")
 	if err := os.Symlink(r.store("gcc-14.2.0")+"/lib", r.dir+app+"/share/gcc"); err != nil {
@@ -203,7 +203,7 @@ func TestFileOfAPackage(t *testing.T) {
 	if got := text(d.file(t, "bin/.app-wrapped").Loads); got[0] != "libbig.so - (not found) " {
 		t.Errorf("%q", got)
 	}
-	if code := d.file(t, "share/code.fatbin").GPU; code == nil || code.Bytes != 16+2*1064 || len(code.Code) != 2 ||
+	if code := d.file(t, "share/code.fatbin").GPU; code == nil || code.Bytes != 16+2*5064 || len(code.Code) != 2 ||
 		code.Code[0].Arch != "sm_75" {
 		t.Errorf("%+v", code)
 	}
@@ -227,14 +227,14 @@ func TestSumsOfAPackage(t *testing.T) {
 		}
 		return nil
 	})
-	if p.Bytes != bytes || d.Summary.Bytes != bytes || d.Summary.Files != 6 || d.Summary.GPUBytes != 16+2*1064 {
+	if p.Bytes != bytes || d.Summary.Bytes != bytes || d.Summary.Files != 6 || d.Summary.GPUBytes != 16+2*5064 {
 		t.Errorf("%d of %d bytes, %+v", p.Bytes, bytes, d.Summary)
 	}
 	// The program that the wrapper starts finds all but what cuDNN lacks, and the C library, which is not here.
 	if got := fmt.Sprint(p.NotFound); got != "[{libabsent.so.1 2} {libc.so.6 1}]" {
 		t.Error(got)
 	}
-	if got := fmt.Sprint(p.CUDA, p.Stubs, p.Largest); got != "[{12 2}] [lib/libstub.so] [{share/code.fatbin 2144}]" {
+	if got := fmt.Sprint(p.CUDA, p.Stubs, p.Largest); got != "[{12 2}] [lib/libstub.so] [{share/code.fatbin 10144}]" {
 		t.Error(got)
 	}
 	var refs []string
@@ -291,7 +291,9 @@ func TestDocumentIsRepeatable(t *testing.T) {
 		b.WriteString(Beginning + `"files":`)
 		enc := json.NewEncoder(&b)
 		enc.Encode(d.Files)
-		b.WriteString(`,"more":{"x":[1]},"packages":`)
+		b.WriteString(`,"more":{"x":[1]},"gpus":`)
+		enc.Encode(Asked())
+		b.WriteString(`,"packages":`)
 		enc.Encode(d.Packages)
 		b.WriteString(`,"summary":`)
 		enc.Encode(d.Summary)
@@ -304,18 +306,38 @@ func TestDocumentIsRepeatable(t *testing.T) {
 			t.Fatalf("%s\n%s", got, want)
 		}
 	}
-	back := &Document{}
-	var err error
-	if back.Packages, back.Summary, err = Decode(strings.NewReader(want),
-		func(f *File) { back.Files = append(back.Files, f) }); err != nil {
+	var files []*File
+	back, err := Decode(strings.NewReader(want), func(f *File) { files = append(files, f) })
+	if err != nil {
 		t.Fatal(err)
 	}
-	if got := write(back); got != want {
-		t.Errorf("%s\n%s", got, want)
+	if back.Files = files; write(back) != want || !slices.Equal(back.GPUs, Asked()) {
+		t.Errorf("%s\n%s", write(back), want)
 	}
-	for _, bad := range []string{"", "{}", `{"version":1,"files":[]}`, want[:len(want)/2], want[:strings.Index(want,
-		`,"summary"`)] + "}", Beginning + `"files":[],"summary":{"stopped":"x"}}`} {
-		if _, _, err := Decode(strings.NewReader(bad), func(*File) {}); err == nil {
+	// As another program writes it: other white space, and the members in another order.
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(want), &members); err != nil {
+		t.Fatal(err)
+	}
+	other, err := json.MarshalIndent(members, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = nil
+	if back, err = Decode(bytes.NewReader(other), func(f *File) { files = append(files, f) }); err != nil {
+		t.Fatal(err)
+	}
+	if back.Files = files; write(back) != want {
+		t.Errorf("in another order: %s", write(back))
+	}
+	older := strings.Replace(want, `"version":2`, `"version":1`, 1)
+	if _, err := Decode(strings.NewReader(older), func(*File) {}); err == nil || !strings.Contains(err.Error(), "make the manifest again") {
+		t.Errorf("of version 1: %v", err)
+	}
+	for _, bad := range []string{"", "{}", `{"version":2,"files":[]}`, `{"version":2,"document":"other","summary":{}}`,
+		`{"document":"manifest","summary":{}}`, want[:len(want)/2], want[:strings.Index(want, `,"summary"`)] + "}",
+		Beginning + `"files":[],"summary":{"stopped":"x"}}`} {
+		if _, err := Decode(strings.NewReader(bad), func(*File) {}); err == nil {
 			t.Errorf("%.60q is taken", bad)
 		}
 	}

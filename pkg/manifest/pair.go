@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"cmp"
+	"path"
 	"slices"
 	"strings"
 
@@ -117,9 +118,16 @@ func natural(a, b string) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// pairedFiles pairs the files of two packages: by path, then by path with other numbers in it.
+// pairedFiles pairs the files of two packages.
 func pairedFiles(a, b []*File) []pair[File] {
-	return match(a, b, func(f *File) string { return f.Path }, func(f *File) string { return general(f.Path) })
+	return pairedPaths(a, b, func(f *File) string { return f.Path })
+}
+
+// pairedPaths pairs what has paths: by path, then by the last name in a directory with other numbers in it, then by path
+// with other numbers.
+func pairedPaths[T any](a, b []*T, of func(*T) string) []pair[T] {
+	return match(a, b, of, func(x *T) string { return general(path.Dir(of(x))) + "/" + path.Base(of(x)) },
+		func(x *T) string { return general(of(x)) })
 }
 
 // objectOf is the store path that a path is in; "" for none.

@@ -2,10 +2,12 @@ package manifest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"debug/elf"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -24,6 +26,8 @@ import (
 	"cuda-runpath/pkg/starts"
 	"cuda-runpath/pkg/store"
 	"cuda-runpath/pkg/tree"
+
+	"golang.org/x/sys/unix"
 )
 
 // generation is after how many files a new loader takes over, which has read nothing: what one has read it keeps.
@@ -144,25 +148,30 @@ func (r *Reader) of(pkg string) *counted {
 	if c == nil {
 		c = &counted{Package: Package{Path: pkg, Name: NameOf(pkg), Kinds: map[Kind]int{}, Largest: []Sized{},
 			CUDA: []Count{}, Stubs: []string{},
-			NotFound: []Count{}, References: []PackageReference{}}, refs: map[string]int{},
+			NotFound: []Count{}, References: []PackageReference{}, Links: []Link{}}, refs: map[string]int{},
 			absent: map[string][]string{}, cuda: map[string]int{}, starts: map[string]bool{}}
 		r.packages[pkg], r.order = c, append(r.order, pkg)
 	}
 	return c
 }
 
-// link counts what a symbolic link refers to.
+// link notes where a symbolic link leads, and counts what it refers to.
 func (r *Reader) link(dir, name string) {
 	at := strings.TrimSuffix(dir, "/") + "/" + name
+	m := &File{}
+	m.Package, m.Path = r.place(at)
+	l := r.look().Loader
+	f := l.Files().Open(r.at(m))
 	target, err := os.Readlink(at)
 	object := store.Path(target)
-	if err != nil || object == "" {
-		return
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.of(m.Package)
+	if f.ELF != nil || string(f.Ident[:2]) == "#!" {
+		c.Links = append(c.Links, Link{m.Path, r.own(m, l.Path(f.Path))})
 	}
-	if pkg, _ := r.place(at); object != pkg {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.of(pkg).refs[object]++
+	if err == nil && object != "" && object != m.Package {
+		c.refs[object]++
 	}
 }
 
@@ -194,6 +203,9 @@ func (r *Reader) file(f *tree.File) *File {
 	}
 	r.mu.Unlock()
 	listed, err := r.read(m, f, same)
+	if !same {
+		m.mode(f.Stat().Mode)
+	}
 	if err = f.Blame(err); err == nil && !same {
 		err = m.refer(f, size)
 	}
@@ -210,6 +222,20 @@ func (r *Reader) file(f *tree.File) *File {
 		return nil
 	}
 	return m
+}
+
+// mode notes what a file's mode says.
+func (m *File) mode(mode uint32) {
+	m.SetUID, m.SetGID = mode&unix.S_ISUID != 0, mode&unix.S_ISGID != 0
+	switch can := mode&0o111 != 0; m.Kind {
+	default:
+		if !strings.Contains("/"+m.Path, "/bin/") {
+			return
+		}
+		fallthrough
+	case Program, Static, Wrapper:
+		m.Executable = &can
+	}
 }
 
 // reason is an error without the path that stands beside it.
@@ -253,6 +279,9 @@ func (r *Reader) read(m *File, f *tree.File, same bool) (listed bool, err error)
 		if err := m.gpu(f, head); err != nil {
 			return true, err
 		}
+	}
+	if !same {
+		m.Flags = flagsOf(im)
 	}
 	if !im.Loadable() || m.Kind == Debug {
 		return true, nil
@@ -310,6 +339,71 @@ func (r *Reader) at(m *File) string {
 	return p
 }
 
+// dynamicFlags are the dynamic entries that ask something of the loader, what they are called, and which bits of them do
+// (gABI; glibc's elf.h).
+var dynamicFlags = []struct {
+	tag  elf.DynTag
+	name string
+	bits uint64 // 0: the entry itself does
+}{
+	{elf.DT_BIND_NOW, "BIND_NOW", 0}, {elf.DT_FLAGS, "BIND_NOW", uint64(elf.DF_BIND_NOW)},
+	{elf.DT_FLAGS_1, "BIND_NOW", uint64(elf.DF_1_NOW)}, {elf.DT_SYMBOLIC, "SYMBOLIC", 0},
+	{elf.DT_FLAGS, "SYMBOLIC", uint64(elf.DF_SYMBOLIC)}, {elf.DT_TEXTREL, "TEXTREL", 0},
+	{elf.DT_FLAGS, "TEXTREL", uint64(elf.DF_TEXTREL)}, {elf.DT_FLAGS, "STATIC_TLS", uint64(elf.DF_STATIC_TLS)},
+	{elf.DT_FLAGS_1, "GLOBAL", uint64(elf.DF_1_GLOBAL)}, {elf.DT_FLAGS_1, "NODELETE", uint64(elf.DF_1_NODELETE)},
+	{elf.DT_FLAGS_1, "INITFIRST", uint64(elf.DF_1_INITFIRST)}, {elf.DT_FLAGS_1, "NOOPEN", uint64(elf.DF_1_NOOPEN)},
+	{elf.DT_FLAGS_1, "INTERPOSE", uint64(elf.DF_1_INTERPOSE)}, {elf.DT_FLAGS_1, "NODEFLIB", uint64(elf.DF_1_NODEFLIB)},
+	{elf.DT_FLAGS_1, "PIE", uint64(elf.DF_1_PIE)},
+}
+
+// flagsOf returns what a file asks of the loader and the kernel, each once, in the order of the names.
+func flagsOf(im *elfimage.Image) (flags []string) {
+	if stack := im.Stack(); stack != nil && stack.Flags&elf.PF_X != 0 {
+		flags = append(flags, "executable stack")
+	}
+	if im.Prog(elf.PT_GNU_RELRO) != nil {
+		flags = append(flags, "RELRO")
+	}
+	for _, f := range dynamicFlags {
+		if d, is := im.Dyn(f.tag); is && (f.bits == 0 || d.Val&f.bits != 0) {
+			flags = append(flags, f.name)
+		}
+	}
+	slices.Sort(flags)
+	return slices.Compact(flags)
+}
+
+// splitVersion splits a symbol version into its family and its number, which is "" where there is none: GLIBC and 2.27,
+// GLIBC_ABI_DT_RELR and none.
+func splitVersion(name string) (family, number string) {
+	family = strings.TrimRight(name, "0123456789.")
+	if number = strings.Trim(name[len(family):], "."); number == "" || family == "" {
+		return name, ""
+	}
+	return strings.TrimRight(family, "_"), number
+}
+
+// needsVersions returns of each family the highest version that a file needs of libraries that are neither in its package
+// nor in a store.
+func needsVersions(m *File, needs []elfimage.Version) (all []string) {
+	highest := map[string]string{}
+	for _, v := range needs {
+		i := slices.IndexFunc(m.Loads, func(l Library) bool { return l.Name == v.Library })
+		if i >= 0 && m.Loads[i].Path != nil {
+			at := cmp.Or(m.Loads[i].Resolved, *m.Loads[i].Path)
+			if !path.IsAbs(at) || store.Path(at) != "" {
+				continue
+			}
+		} else if i >= 0 && store.Path(m.Package) != "" && m.Loads[i].Rule != string(loader.NotFound) {
+			continue // the program's glibc
+		}
+		if family, _ := splitVersion(v.Name); !v.Weak && natural(highest[family], v.Name) < 0 {
+			highest[family] = v.Name
+		}
+	}
+	return slices.Sorted(maps.Values(highest))
+}
+
 // gpu reads a file's code for GPUs.
 func (m *File) gpu(f *tree.File, head []byte) error {
 	code, err := gpucode.Read(f, m.Size, head)
@@ -318,6 +412,11 @@ func (m *File) gpu(f *tree.File, head []byte) error {
 	}
 	m.GPU = &GPU{Bytes: code.Bytes(), Thinned: code.ThinnedFor(), sum: code.Sum()}
 	m.GPU.Code = m.GPU.sum.List()
+	eachGPU(func(name string, passes func(*gpucode.File) bool) {
+		if passes(code) {
+			m.GPU.Runs = append(m.GPU.Runs, name)
+		}
+	})
 	for i := range code.Containers {
 		if d := code.Containers[i].Damage; d != nil {
 			m.GPU.Damaged = append(m.GPU.Damaged, d.Error())
@@ -375,6 +474,7 @@ func (r *Reader) loads(m *File, system *explain.System, same bool) error {
 		}
 	} else {
 		m.Soname, m.Interpreter, m.Needed = f.Soname, f.Interp, f.Needed
+		defer func() { m.Versions = needsVersions(m, f.Versions.Needs) }() // once it is known what it loads
 		if f.Tag != 0 {
 			m.Tag, m.RunPath = f.Tag.String(), runpath.Parse(f.List)
 		}

@@ -3,6 +3,7 @@ package manifest
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -46,7 +47,7 @@ count, nor does a build ID. The exit status is then 1 if they differ.`,
 				Usage: "the store knows of the packages what `FILE` says, in JSON: exportReferencesGraph, or nix path-info " +
 					"--json --recursive; without it nix-store is asked"},
 			command.RootFlag, flags.Malformed, command.JSONFlag, flags.Jobs,
-			command.VerboseFlag("with --diff: also files that are a little larger or smaller"),
+			command.VerboseFlag("with --diff: all, also files that are a little larger or smaller"),
 			command.QuietFlag("with --diff: the summary only"),
 		},
 		Action: walk.With(func(s *walk.Session, c *command.Line) error { return (&call{Session: s, Line: c}).run() }),
@@ -103,43 +104,61 @@ func (r *call) listed(f *manifest.File) {
 // mostGraph bounds the files of --closure, in bytes.
 const mostGraph = 256 << 20
 
-// isManifest reports whether an argument is a manifest.
-func isManifest(path string) bool {
+// document opens an argument that is to be a manifest: a pipe, or a file that begins as JSON. It returns nil for any
+// other, and an error for what cannot be opened.
+func document(path string) (*os.File, error) {
+	st, err := os.Stat(path)
+	if err != nil || st.IsDir() {
+		return nil, err
+	}
+	if st.Mode()&os.ModeNamedPipe != 0 {
+		return os.Open(path)
+	}
 	f, _, err := regular.Open(path)
 	if err != nil {
-		return false
+		return nil, err
 	}
-	defer f.Close()
-	begins := make([]byte, len(manifest.Beginning))
-	_, err = io.ReadFull(f, begins)
-	return err == nil && string(begins) == manifest.Beginning
+	begins := make([]byte, 64)
+	n, _ := f.ReadAt(begins, 0)
+	if !bytes.HasPrefix(bytes.TrimLeft(begins[:n], " \t\r\n"), []byte("{")) {
+		f.Close()
+		return nil, nil
+	}
+	return f, nil
 }
 
-// read calls tell for each file of some paths and manifests, in order, and returns the packages.
-func (r *call) read(args []string, tell func(*manifest.File)) (packages []*manifest.Package, sum manifest.Summary,
-	err error) {
-	var paths, documents []string
+// read calls tell for each file of some paths and manifests, in order, and returns the rest.
+func (r *call) read(args []string, tell func(*manifest.File)) (doc manifest.Document, err error) {
+	var paths []string
+	var documents []*os.File
 	for _, p := range args {
-		if isManifest(p) {
-			documents = append(documents, p)
-		} else {
+		f, err := document(p)
+		switch {
+		case f != nil:
+			documents = append(documents, f)
+			defer f.Close()
+		case err != nil && r.Bool("diff"):
+			return doc, fmt.Errorf("%w: nothing is compared", err)
+		default:
 			paths = append(paths, p)
 		}
 	}
+	sum := &doc.Summary
+	doc.GPUs = manifest.Asked()
 	if len(paths) > 0 {
 		reader, err := manifest.NewReader(r.String("root"), paths)
 		if err != nil {
-			return nil, sum, err
+			return doc, err
 		}
 		saved := audit.Saved(r.String("root"))
 		if at := r.String("closure"); at != "" {
 			text, err := regular.Read(at, mostGraph)
 			if err != nil {
-				return nil, sum, fmt.Errorf("--closure: %w", err)
+				return doc, fmt.Errorf("--closure: %w", err)
 			}
 			graph, err := audit.ReadGraph(text)
 			if err != nil {
-				return nil, sum, fmt.Errorf("--closure %s: %w", at, err)
+				return doc, fmt.Errorf("--closure %s: %w", at, err)
 			}
 			saved = graph.Saved
 		}
@@ -149,46 +168,45 @@ func (r *call) read(args []string, tell func(*manifest.File)) (packages []*manif
 			tell(f)
 		})
 		stop()
-		packages = reader.Packages(saved)
-		sum = *reader.Summary()
+		doc.Packages = reader.Packages(saved)
+		*sum = *reader.Summary()
 		var stopped *tree.Stopped
 		if errors.As(err, &stopped) {
 			sum.Stopped, r.failed = err.Error(), true
 			r.Log.Error(err)
-			return packages, sum, nil
+			return doc, nil
 		} else if err != nil {
-			return nil, sum, err
+			return doc, err
+		}
+		if st, err := os.Stat(paths[0]); r.Bool("diff") && sum.Files == 0 && err == nil && !st.IsDir() {
+			return doc, fmt.Errorf("%s: neither a directory nor an ELF file, wrapper or manifest: nothing is compared", paths[0])
 		}
 	}
 	have := map[string]bool{}
-	for _, p := range packages {
+	for _, p := range doc.Packages {
 		have[p.Path] = true
 	}
-	for _, at := range documents {
-		f, _, err := regular.Open(at)
-		if err != nil {
-			return nil, sum, err
-		}
-		more, of, err := manifest.Decode(f, func(m *manifest.File) {
+	for _, f := range documents {
+		of, err := manifest.Decode(f, func(m *manifest.File) {
 			if !have[m.Package] {
 				tell(m)
 			}
 		})
-		f.Close()
 		if err != nil {
-			return nil, sum, fmt.Errorf("%s: %w", at, err)
+			return doc, command.Misusef("%s: %v", f.Name(), err)
 		}
-		sum.Failed += of.Failed
-		r.failed = r.failed || of.Failed > 0
-		for _, p := range more {
+		doc.GPUs = slices.DeleteFunc(doc.GPUs, func(gpu string) bool { return !slices.Contains(of.GPUs, gpu) })
+		sum.Failed += of.Summary.Failed
+		r.failed = r.failed || of.Summary.Failed > 0
+		for _, p := range of.Packages {
 			if !have[p.Path] {
-				have[p.Path], packages = true, append(packages, p)
+				have[p.Path], doc.Packages = true, append(doc.Packages, p)
 				sum.Add(p)
 			}
 		}
 	}
-	slices.SortFunc(packages, func(a, b *manifest.Package) int { return strings.Compare(a.Path, b.Path) })
-	return packages, sum, nil
+	slices.SortFunc(doc.Packages, func(a, b *manifest.Package) int { return strings.Compare(a.Path, b.Path) })
+	return doc, nil
 }
 
 // list prints a manifest.
@@ -210,7 +228,7 @@ func (r *call) list() error {
 	}
 	out.WriteString(manifest.Beginning + `"files":[`)
 	sep := "\n"
-	packages, sum, err := r.read(r.Line.Args, func(f *manifest.File) {
+	doc, err := r.read(r.Line.Args, func(f *manifest.File) {
 		put(sep, f)
 		sep = ",\n"
 	})
@@ -219,17 +237,18 @@ func (r *call) list() error {
 	}
 	out.WriteString("\n],\"packages\":[")
 	sep = "\n"
-	for _, p := range packages {
+	for _, p := range doc.Packages {
 		put(sep, p)
 		sep = ",\n"
 	}
-	put("\n],\"summary\":", &sum)
+	put("\n],\"gpus\":", doc.GPUs)
+	put(",\n\"summary\":", &doc.Summary)
 	out.WriteString("}\n")
 	out.Flush()
 	if wrong != nil || page == "" {
 		return wrong
 	}
-	text := writePage(packages, &sum)
+	text := writePage(doc.Packages, &doc.Summary)
 	if page == "-" {
 		_, err := r.Line.Stdout.Write(text)
 		return err

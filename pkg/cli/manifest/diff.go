@@ -2,8 +2,11 @@ package manifest
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/manifest"
@@ -27,17 +30,17 @@ type diffSummary struct {
 	Failed   int            `json:"failed"`    // files that could not be read
 }
 
-// diff says what differs between the two arguments.
+// diff says what differs between the two arguments. Where one of them cannot be read, nothing is compared.
 func (r *call) diff() error {
 	var of [2]manifest.Document
 	for i, arg := range r.Line.Args {
-		d := &of[i]
-		var err error
-		if d.Packages, d.Summary, err = r.read([]string{arg}, func(f *manifest.File) {
-			d.Files = append(d.Files, f)
-		}); err != nil {
-			return err
+		var files []*manifest.File
+		d, err := r.read([]string{arg}, func(f *manifest.File) { files = append(files, f) })
+		if err != nil {
+			return command.Misuse(err.Error())
 		}
+		d.Files = files
+		of[i] = d
 		if d.Summary.Stopped != "" {
 			return nil // which was said
 		}
@@ -53,28 +56,25 @@ func (r *call) diff() error {
 	out := bufio.NewWriter(r.Line.Stdout)
 	defer out.Flush()
 	r.failed = r.failed || !sum.Equal
-	switch {
-	case r.JSON:
+	if r.JSON {
 		if changes == nil {
 			changes = []manifest.Change{}
 		}
-		text, err := command.JSON(&difference{1, "manifest difference", changes, sum}, "")
+		text, err := command.JSON(&difference{manifest.Version, "manifest difference", changes, sum}, "")
 		if err != nil {
 			return err
 		}
 		fmt.Fprintf(out, "%s\n", text)
-	case r.Bool("markdown"):
-		(&writer{out: out, all: r.Verbose, quiet: r.Quiet, markdown: true}).write(changes, &sum)
-	default:
-		(&writer{out: out, all: r.Verbose, quiet: r.Quiet}).write(changes, &sum)
+		return nil
 	}
+	(&writer{out: out, all: r.Verbose, quiet: r.Quiet, markdown: r.Bool("markdown")}).write(changes, &sum)
 	return nil
 }
 
 // writer writes changes as text.
 type writer struct {
 	out      *bufio.Writer
-	all      bool // small ones too
+	all      bool // small ones too, and of a package more than a screen
 	quiet    bool // the summary alone
 	markdown bool
 }
@@ -83,44 +83,78 @@ type writer struct {
 type line struct {
 	*manifest.Change
 	files []string
-	bytes int64
+	nth   int // of its kind in its package
+	order int
 }
 
-// mostFiles is how many files of a line are named.
-const mostFiles = 3
+// The screen: how many columns a row has, how many rows a package takes without its heading, and how many files of a
+// line are named.
+const (
+	columns    = 100
+	screenRows = 20
+	mostFiles  = 3
+)
 
 func (w *writer) write(changes []manifest.Change, sum *diffSummary) {
 	small := 0
 	var lines []*line
-	same := map[[3]string]*line{}
+	same := map[[4]string]*line{}
+	nth := map[[2]string]int{}
 	for i := range changes {
 		c := &changes[i]
 		if c.Small() && !w.all {
 			small++
 			continue
 		}
-		key := [3]string{c.Package, c.Kind, c.Text}
+		key := [4]string{c.Package, c.Kind, c.Text}
+		if w.all {
+			key[3] = c.Details
+		}
 		l := same[key]
 		if l == nil {
-			l = &line{Change: c}
+			l = &line{Change: c, nth: nth[[2]string{c.Package, c.Kind}], order: len(lines)}
+			nth[[2]string{c.Package, c.Kind}]++
 			same[key], lines = l, append(lines, l)
 		}
 		if c.File != "" {
 			l.files = append(l.files, c.File)
 		}
 	}
-	last := "\x00"
-	for _, l := range lines {
-		if w.quiet {
-			break
+	for len(lines) > 0 && !w.quiet {
+		n := slices.IndexFunc(lines, func(l *line) bool { return l.Package != lines[0].Package })
+		if n < 0 {
+			n = len(lines)
 		}
-		if l.Package != last {
-			last = l.Package
-			w.head(last)
-		}
-		w.line(l)
+		w.section(lines[:n])
+		lines = lines[n:]
 	}
 	w.summary(sum, small)
+}
+
+// section writes what differs in a package: as much as a screen has room for, of each kind the first before the second.
+func (w *writer) section(lines []*line) {
+	w.head(lines[0].Package)
+	texts, rows := make([]string, len(lines)), 0
+	for i, l := range lines {
+		texts[i] = w.line(l)
+	}
+	turn := slices.Clone(lines)
+	slices.SortStableFunc(turn, func(a, b *line) int { return cmp.Compare(a.nth, b.nth) })
+	shown := map[*line]bool{}
+	for _, l := range turn {
+		if rows += 1 + utf8.RuneCountInString(texts[l.order-lines[0].order])/columns; rows > screenRows && !w.all && !w.markdown {
+			break
+		}
+		shown[l] = true
+	}
+	for i, l := range lines {
+		if shown[l] {
+			w.out.WriteString(texts[i])
+		}
+	}
+	if more := len(lines) - len(shown); more > 0 {
+		fmt.Fprintf(w.out, "  and %s (-v)\n", strings.Replace(remedy.Count(more, "line"), " line", " more line", 1))
+	}
 }
 
 // head begins a package.
@@ -137,27 +171,60 @@ func (w *writer) head(pkg string) {
 	}
 }
 
-func (w *writer) line(l *line) {
-	text, begin := command.Printable(l.Text), "  "
-	name := command.Printable
+// line is the text of a line, with as many names of files as there is room for.
+func (w *writer) line(l *line) string {
+	name, begin := command.Printable, "  "
 	if w.markdown {
-		text, begin, name = escaped(text), "- ", code
+		name, begin = code, "- "
 	}
-	var names []string
-	for _, f := range l.files[:min(len(l.files), mostFiles)] {
-		names = append(names, name(f))
+	var text strings.Builder
+	for i, part := range l.Parts() {
+		if i%2 == 1 && part != "" {
+			part = name(part)
+		}
+		text.WriteString(part)
 	}
-	switch n := len(l.files); {
-	case n == 0:
-		fmt.Fprintf(w.out, "%s%s\n", begin, text)
-	case n == 1:
-		fmt.Fprintf(w.out, "%s%s: %s\n", begin, names[0], text)
-	case n > mostFiles:
-		fmt.Fprintf(w.out, "%s%s: %s (%s and %d more)\n", begin, remedy.Count(n, "file"), text, strings.Join(names,
-			", "), n-mostFiles)
-	default:
-		fmt.Fprintf(w.out, "%s%s: %s\n", begin, remedy.List(names), text)
+	if w.all && l.Details != "" {
+		text.WriteString(": " + name(l.Details))
 	}
+	said := text.String()
+	if len(l.files) > 1 {
+		said = plural(said)
+	}
+	for most := mostFiles; ; most-- {
+		var names []string
+		for _, f := range l.files[:min(len(l.files), most)] {
+			names = append(names, name(f))
+		}
+		full := ""
+		switch n := len(l.files); {
+		case n == 0:
+			full = begin + said
+		case n <= most:
+			full = begin + remedy.List(names) + ": " + said
+		default:
+			full = fmt.Sprintf("%s%s: %s (%s and %d more)", begin, remedy.Count(n, "file"), said, strings.Join(names, ", "),
+				n-most)
+		}
+		if most == 1 || utf8.RuneCountInString(full) <= columns {
+			return full + "\n"
+		}
+	}
+}
+
+// plural is what is said of one file, said of several.
+func plural(text string) string {
+	for _, adverb := range []string{"", "now ", "no longer "} {
+		rest, ok := strings.CutPrefix(text, adverb)
+		verb, rest, _ := strings.Cut(rest, " ")
+		if many := map[string]string{"is": "are", "has": "have", "was": "were", "does": "do"}[verb]; ok && many != "" {
+			return adverb + many + " " + rest
+		}
+		if ok && slices.Contains([]string{"needs", "names", "opens", "loads", "finds", "takes", "leads", "starts"}, verb) {
+			return adverb + strings.TrimSuffix(verb, "s") + " " + rest
+		}
+	}
+	return text
 }
 
 // summary counts the changes by kind.
@@ -166,22 +233,27 @@ func (w *writer) summary(sum *diffSummary, small int) {
 		w.out.WriteString("nothing that counts differs\n")
 		return
 	}
-	head := remedy.Count(sum.Changes, "change") + ", " + manifest.Signed(sum.Bytes) + ", GPU code " +
-		manifest.Signed(sum.GPUBytes)
+	unit, of := 1e6, "MB"
+	if max(sum.Bytes, -sum.Bytes, sum.GPUBytes, -sum.GPUBytes) < 1e6 {
+		unit, of = 1e3, "kB"
+	}
+	head := fmt.Sprintf("%s, %+.1f %s, GPU code %+.1f %s", remedy.Count(sum.Changes, "change"), float64(sum.Bytes)/unit, of,
+		float64(sum.GPUBytes)/unit, of)
+	var kinds []string
 	if w.markdown {
 		fmt.Fprintf(w.out, "\n**%s**\n\n| changes | of |\n| ---: | --- |\n", head)
-	} else {
-		fmt.Fprintf(w.out, "%s:\n", head)
 	}
 	for _, k := range manifest.Kinds {
-		n := sum.Kinds[k.ID]
-		switch {
+		switch n := sum.Kinds[k.ID]; {
 		case n == 0:
 		case w.markdown:
 			fmt.Fprintf(w.out, "| %d | %s |\n", n, k.Words)
 		default:
-			fmt.Fprintf(w.out, "%6d  %s\n", n, k.Words)
+			kinds = append(kinds, fmt.Sprintf("%s %d", k.Words, n))
 		}
+	}
+	if !w.markdown {
+		fmt.Fprintf(w.out, "%s: %s\n", head, strings.Join(kinds, ", "))
 	}
 	if small > 0 {
 		fmt.Fprintf(w.out, "%s%s of less than 1 MB not shown (-v)\n", map[bool]string{true: "\n"}[w.markdown],
@@ -189,17 +261,20 @@ func (w *writer) summary(sum *diffSummary, small int) {
 	}
 }
 
-// code is a name between backquotes.
+// code is a name as a code span of Markdown, in which nothing is a mention or markup: CommonMark, "Code spans".
 func code(name string) string {
 	name = command.Printable(name)
-	if strings.Contains(name, "`") {
-		return "`` " + name + " ``"
+	fence, run := "`", 0
+	for _, c := range name {
+		if run++; c != '`' {
+			run = 0
+		}
+		if run >= len(fence) {
+			fence += "`"
+		}
 	}
-	return "`" + name + "`"
-}
-
-// escaped is text in which no character is Markdown's.
-func escaped(text string) string {
-	return strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "<", "&lt;", ">", "&gt;", "[", `\[`, "|",
-		`\|`).Replace(text)
+	if strings.HasPrefix(name, "`") || strings.HasSuffix(name, "`") || strings.HasPrefix(name, " ") {
+		name = " " + name + " " // of which a reader takes one off at each end
+	}
+	return fence + name + fence
 }
