@@ -113,7 +113,7 @@ var obeyed = map[string]map[string]flagUse{
 		"cache": {reason: "copies are only made where the driver link's are not to be used"},
 	},
 	"hostDriver cdi": {
-		"root": {given: "--root D/none"}, "machine": {given: "--machine none"}, "cache": {given: "--cache D/cache/other"}, "write": {given: "--write"},
+		"root": {given: "--root D/none"}, "machine": {given: "--machine none"}, "cache": {given: "--cache D/cache/other"}, "dry-run": {given: "--dry-run"},
 	},
 	"runpath cache write": {
 		"driver-link": {given: "--driver-link D/y"}, "compat": {given: "--compat D/y"}, "stub": {given: "--stub y"}, "store": {given: "--store D/pkgs gpu.so", without: "gpu.so"},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/user"
 	"path"
 	"strconv"
 	"strings"
@@ -150,10 +151,19 @@ func (h *Host) writers(at string, info fs.FileInfo) (string, error) {
 			if e.tag == aclGroupObj {
 				id = st.Gid
 			}
-			return fmt.Sprintf("group %d can write %%s", id), nil
+			return fmt.Sprintf("group %s can write %%s (chmod g-w)", groupName(id)), nil
 		}
 	}
 	return "", nil
+}
+
+// groupName returns a group's number, and its name before it where it has one.
+func groupName(id uint32) string {
+	number := strconv.Itoa(int(id))
+	if g, err := user.LookupGroupId(number); err == nil {
+		return g.Name + " (" + number + ")"
+	}
+	return number
 }
 
 // reliable reports whether a user could do as much anyway: root, the caller, the owner of the tree.

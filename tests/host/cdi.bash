@@ -13,7 +13,7 @@ if ! mknod "$cdi/tree/dev/nvidia0" c 1 3 || ! mknod "$cdi/tree/dev/nvidia-caps/n
 elif ! (cd "$root" && go list -modfile=tests/tools.mod -deps tests/host/cdi.go) >"$cdi/log" 2>&1; then
   skip "cdi: CDI's library cannot be had: $(tail -n 1 "$cdi/log")"
 else
-  status "cdi: prints a specification" 0 hostDriver cdi --root "$cdi/tree" --cache "$cdi/cache"
+  status "cdi: prints a specification" 0 hostDriver cdi --dry-run --root "$cdi/tree" --cache "$cdi/cache"
   printf '%s\n' "$out" >"$cdi/spec/cuda-runpath.json"
   container=$(cdi_inject "$cdi/spec" 2>&1)
   is "cdi: CDI's library gives the container the devices, none of them a directory" "/dev/nvidia-caps/nvidia-cap1 c 1 7 rw

@@ -14,16 +14,16 @@ const cdiSpec = "/etc/cdi/cuda-runpath.json"
 
 var cdiCommand = &command.Command{
 	Name:     "cdi",
-	Usage:    "print a CDI specification that gives containers the driver",
-	Examples: `sudo "$(command -v hostDriver)" cdi --write`,
-	Description: `--write puts it into /etc/cdi/cuda-runpath.json, where Docker, Podman, containerd and CRI-O read it.
-Write it again after each upgrade of the driver, and where "install" has changed something: it names the files that
+	Usage:    "give containers the driver, by a CDI specification",
+	Examples: `sudo "$(command -v hostDriver)" cdi`,
+	Description: `It is written to /etc/cdi/cuda-runpath.json, where Docker, Podman, containerd and CRI-O read it;
+--dry-run prints it. Write it again after each upgrade of the driver, and where "install" has changed something: it names the files that
 are there now.
 
 "--device cuda-runpath/driver=all" then gives a container of any image the GPU's devices and /run/opengl-driver, with
 the driver's libraries and the files of OpenCL, Vulkan and EGL, read-only.`,
-	Flags: []*command.Flag{prefixFlag, rootFlag, machineFlag, fromFlag, copiesFlag,
-		{Name: "write", Usage: "write it to " + cdiSpec + " instead of printing it"}},
+	Flags: []*command.Flag{prefixFlag, rootFlag, machineFlag, fromFlag, copiesFlag, dryRunFlag,
+		{Name: "write", Usage: "what is done without --dry-run", Hidden: true}},
 	Action: on(func(c *call) error {
 		paths, err := c.visible()
 		if err != nil {
@@ -38,7 +38,7 @@ the driver's libraries and the files of OpenCL, Vulkan and EGL, read-only.`,
 			return err
 		}
 		text = append(text, '\n')
-		if !c.Bool("write") {
+		if c.Bool("dry-run") {
 			_, err = c.Stdout.Write(text)
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -15,6 +16,7 @@ import (
 
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/sysroot"
+	"cuda-runpath/tests/hosttest"
 	"cuda-runpath/tests/tinyelf"
 )
 
@@ -183,6 +185,14 @@ func TestInstallBesideAnothersLink(t *testing.T) {
 	if status, said := runs("install", "--root", tree, "--beside", "--prefix", "/x"); status != 2 {
 		t.Errorf("status %d, %q", status, said)
 	}
+	// A service that could only fail is not enabled.
+	tree = hostTree(t)
+	if err := os.Symlink(second, filepath.Join(tree, "run/opengl-driver")); err != nil {
+		t.Fatal(err)
+	}
+	if status, said := runs("tmpfiles", "--root", tree, "--program", "/p"); status != 1 || !strings.Contains(said, "(made by Home Manager's targets.genericLinux.gpu: hostDriver install --beside); hostDriver leaves it alone") {
+		t.Errorf("status %d, %q", status, said)
+	}
 	_, said := runs("tmpfiles", "--root", hostTree(t), "--beside", "--program", "/p", "--dry-run")
 	if !strings.Contains(said, "\nExecStart=/p install --beside\n") || !strings.Contains(said, "\nL /run/hostDriver - - - - ../var/lib/hostDriver/hostDriver\n") {
 		t.Error(said)
@@ -302,5 +312,83 @@ func TestTmpfilesWithoutSystemd(t *testing.T) {
 	write(t, filepath.Join(tree, "usr/bin/systemd-tmpfiles"), "")
 	if status, said := runs("tmpfiles", "--root", tree, "--program", "/p"); status != 0 || strings.Contains(said, says) {
 		t.Errorf("status %d, %q", status, said)
+	}
+}
+
+// What is gone is gone: also the directory that a driver link was in, and the system's /run.
+func TestUninstallOfWhatIsGone(t *testing.T) {
+	tree := hostTree(t)
+	if err := os.MkdirAll(tree+"/a/b", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"--prefix", "/a/b/driver"}, {"--prefix", "/a/b/other", "--state-dir", "/srv/made/here"}} {
+		if status, said := runs(append([]string{"install", "--root", tree}, args...)...); status != 0 {
+			t.Fatalf("status %d, %q", status, said)
+		}
+	}
+	if err := os.RemoveAll(tree + "/a"); err != nil {
+		t.Fatal(err)
+	}
+	if status, said := runs("uninstall", "--root", tree); status != 0 || strings.Contains(said, "stays") {
+		t.Errorf("status %d, %q", status, said)
+	}
+	for _, root := range []string{tree, t.TempDir()} { // no record, no /run
+		if status, said := runs("uninstall", "--root", root); status != 0 || said != "nothing is installed there\n" {
+			t.Errorf("status %d, %q", status, said)
+		}
+	}
+	for _, dir := range []string{"/srv", "/var/lib/hostDriver"} {
+		if _, err := os.Lstat(tree + dir); err == nil {
+			t.Errorf("%s, which install made, is still there", dir)
+		}
+	}
+}
+
+// Directories that were made for something go with it, if nothing else is in them by then.
+func TestUninstallTakesItsDirectories(t *testing.T) {
+	tree := hostTree(t)
+	if err := os.MkdirAll(tree+"/var/lib", 0o755); err != nil { // which every system has
+		t.Fatal(err)
+	}
+	before := hosttest.Modes(t, tree)
+	if status, said := runs("tmpfiles", "--root", tree, "--program", "/p"); status != 0 {
+		t.Fatalf("status %d, %q", status, said)
+	}
+	write(t, tree+"/etc/tmpfiles.d/other.conf", "")
+	if status, said := runs("uninstall", "--root", tree); status != 0 {
+		t.Errorf("status %d, %q", status, said)
+	}
+	after := hosttest.Modes(t, tree)
+	for _, kept := range []string{"/etc", "/etc/tmpfiles.d", "/etc/tmpfiles.d/other.conf"} {
+		if _, ok := after[tree+kept]; !ok {
+			t.Errorf("%s is gone", kept)
+		}
+		delete(after, tree+kept)
+	}
+	if !maps.Equal(before, after) {
+		t.Errorf("%v", after)
+	}
+}
+
+// Root makes nothing for everybody where somebody else could exchange it.
+func TestNothingInDirectoriesOfOthers(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can make what is another user's")
+	}
+	tree := hostTree(t)
+	write(t, tree+"/etc/nix/nix.conf", "# root's\n")
+	if err := errors.Join(os.MkdirAll(tree+"/home/other/nix", 0o755), os.Symlink("/etc/nix/nix.conf", tree+"/home/other/link.conf"), os.Symlink("/etc/nix", tree+"/home/other/dir"),
+		os.Symlink("/srv/x", tree+"/home/other/driver"), os.Chown(tree+"/home/other", 1234, 1234), os.Chown(tree+"/home/other/nix", 1234, 1234)); err != nil {
+		t.Fatal(err)
+	}
+	before := hosttest.Modes(t, tree)
+	for _, command := range []string{"sandbox --program /p --conf /home/other/link.conf", "sandbox --program /p --conf /home/other/nix/nix.conf", "sandbox --program /p --conf /home/other/dir/nix.conf",
+		"sandbox --dry-run --program /p --conf /home/other/nix/nix.conf", "install --prefix /home/other/nix/driver", "install --prefix /home/other/p", "tmpfiles --program /p --prefix /home/other/p"} {
+		if status, said := runs(append(strings.Fields(command), "--root", tree)...); status != 1 || !strings.Contains(said, "belongs to user 1234") {
+			t.Errorf("%s: status %d, %q", command, status, said)
+		}
+	}
+	if after := hosttest.Modes(t, tree); !maps.Equal(before, after) || read(t, tree+"/etc/nix/nix.conf") != "# root's\n" {
+		t.Error("something was made")
 	}
 }

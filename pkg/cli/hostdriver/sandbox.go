@@ -101,6 +101,14 @@ func configure(l *command.Line) error {
 	} else if !path.IsAbs(conf) {
 		return command.Misusef("--conf %q: with --root, an absolute path is needed", conf)
 	}
+	for _, at := range []string{path.Join(path.Dir(conf), nixconf.Hook), conf} {
+		if _, err := c.host.Root.Readlink(at); err == nil && !c.host.Root.Exists(at) {
+			continue // which is said of it below
+		}
+		if err := c.host.Trusted(at); err != nil {
+			return fmt.Errorf("%s: %w, and with it what every build starts", at, err)
+		}
+	}
 	program, err := install.ChooseProgram(c.host, c.String("program"), "sandbox")
 	if err != nil {
 		return err

@@ -43,7 +43,9 @@ With --prefix or --beside, only the libraries there are taken away.`,
 			}
 		}
 		if !dryRun && err == nil { // else what is left stays on record
-			err = c.forget(things, rest, only)
+			if err = c.forget(things, rest, only); !only {
+				made.RemoveEmpty(c.host, things)
+			}
 		}
 		if err != nil {
 			return needsRoot(err, "")

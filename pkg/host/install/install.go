@@ -94,9 +94,24 @@ func Make(h *host.Host, d *host.Driver, o *offer.Offer, s Site, dryRun bool) (*L
 	return in, nil
 }
 
-// Fit says why a site does not serve for a driver link: others can put something else there, or no copies can be loaded
-// from there.
+// Fit says why a site does not serve for a driver link: what is there is somebody else's, others can put something else
+// there, or no copies can be loaded from there.
 func (s Site) Fit(h *host.Host, link string, copies bool) error {
+	sight, err := s.look(h, link)
+	if err != nil {
+		return err
+	}
+	defer sight.close()
+	if err := sight.replaceable(); err != nil {
+		return err
+	}
+	seen := path.Dir(link)
+	if s.State != "" && !sight.directory { // a link, which is as safe as its directory
+		seen = path.Dir(seen)
+	}
+	if err := h.Trusted(seen); err != nil {
+		return fmt.Errorf("%s: %w, and with it the libraries that programs load", path.Dir(link), err)
+	}
 	at := s.dir(link)
 	if s.State != "" {
 		err := h.Trusted(at)
@@ -136,7 +151,11 @@ func (in *Link) make(h *host.Host, o *offer.Offer, s Site, key string, dryRun bo
 	}
 	if !dryRun {
 		// What an ordinary user makes in a directory of his own is no business of the system's record.
-		err := made.Note(h, made.Thing{Kind: made.Prefix, Path: s.Prefix, State: s.State})
+		things := []made.Thing{{Kind: made.Prefix, Path: s.Prefix, State: s.State}}
+		if s.State != "" {
+			things = append(made.Missing(h, s.State), things...)
+		}
+		err := made.Note(h, things...)
 		if err != nil && !(errors.Is(err, fs.ErrPermission) && s.State == "") {
 			return fmt.Errorf("recording what is made: %w", err)
 		}
@@ -402,6 +421,9 @@ func Withdraw(h *host.Host, m host.Machine, s Site, dryRun bool) (*Link, error) 
 func uninstall(h *host.Host, m host.Machine, s Site, dryRun bool) (*Link, error) {
 	link := m.Link(s.Prefix)
 	sight, err := s.look(h, link)
+	if errors.Is(err, fs.ErrNotExist) { // the directory that it was in is gone, and so is the link
+		sight, err = s.unseen(h, link), nil
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -54,7 +54,14 @@ func (s Site) look(h *host.Host, link string) (*sight, error) {
 	return v, nil
 }
 
-func (v *sight) close() { v.in.Close() }
+// unseen is a sight of what is not there, nor the directory that it was in.
+func (s Site) unseen(h *host.Host, link string) *sight { return &sight{h: h, site: s, link: link} }
+
+func (v *sight) close() {
+	if v.in != nil {
+		v.in.Close()
+	}
+}
 
 // again looks once more.
 func (v *sight) again() error {
@@ -172,6 +179,9 @@ func (v *sight) remove() error {
 }
 
 func (v *sight) leftOver() (names []string) {
+	if v.in == nil {
+		return nil
+	}
 	entries, err := fs.ReadDir(v.in.FS(), ".")
 	if err != nil {
 		return nil

@@ -52,6 +52,9 @@ const (
 	Regular Kind = "file"
 	Link    Kind = "link"
 	Lines   Kind = "lines" // in nix.conf
+
+	// Directory is one that was made for another thing, and goes where nothing is in it.
+	Directory Kind = "directory"
 )
 
 // A Thing is one that hostDriver made in a system, as the record has it.
@@ -215,6 +218,29 @@ func Forget(h *host.Host, things ...Thing) error {
 	return err
 }
 
+// Missing are the directories that are to be made where one is to be, the outermost last.
+func Missing(h *host.Host, dir string) (things []Thing) {
+	for dir = path.Clean(dir); dir != "/"; dir = path.Dir(dir) {
+		if _, err := h.Root.Resolve(dir); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		things = append(things, Thing{Kind: Directory, Path: dir})
+	}
+	return things
+}
+
+// RemoveEmpty removes the directories among some things in which nothing is.
+func RemoveEmpty(h *host.Host, things []Thing) {
+	for _, t := range slices.SortedFunc(slices.Values(things), func(a, b Thing) int { return len(b.Path) - len(a.Path) }) {
+		if in, _, err := opened.At(h.Root, path.Dir(t.Path)); t.Kind == Directory && err == nil {
+			if info, err := in.Lstat(path.Base(t.Path)); err == nil && info.IsDir() {
+				_ = in.Remove(path.Base(t.Path)) // fails where something is in it
+			}
+			in.Close()
+		}
+	}
+}
+
 // thing is what the record says of a file.
 func (f *File) thing() Thing {
 	if f.Link != "" {
@@ -249,7 +275,11 @@ func Put(h *host.Host, files ...File) (changed []File, err error) {
 			return nil, err
 		}
 	}
-	if err := Note(h, Things(files...)...); err != nil {
+	things := Things(files...)
+	for _, f := range files {
+		things = append(Missing(h, path.Dir(f.Path)), things...)
+	}
+	if err := Note(h, things...); err != nil {
 		return nil, fmt.Errorf("recording what is made, in %s: %w", RecordPath, err)
 	}
 	for _, f := range files {
@@ -349,13 +379,13 @@ type Outcome struct {
 	Err    error  `json:"-"`
 }
 
-// TakeBack removes files, links and lines that the record has; driver links are for the caller. Things that are not
+// TakeBack removes files, links and lines that the record has; driver links are for the caller, and so are directories. Things that are not
 // there any more are no outcome. Those that somebody changed stay.
 func TakeBack(h *host.Host, things []Thing, dryRun bool) (done []Outcome) {
 	var stays []Outcome
 	gone := map[string]bool{}
 	for _, t := range things {
-		if t.Kind == Prefix || gone[t.Path] {
+		if t.Kind == Prefix || t.Kind == Directory || gone[t.Path] {
 			continue
 		}
 		there, err := t.takeBack(h, dryRun)

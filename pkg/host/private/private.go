@@ -75,7 +75,7 @@ type state struct {
 
 // OpenCache opens, and makes if need be, the directory for private directories:
 // dir if it is not "", else below the first of $XDG_CACHE_HOME, ~/.cache and
-// $XDG_RUNTIME_DIR that serves; for root also /var/cache, and first those that others can enter.
+// $XDG_RUNTIME_DIR that serves, else hostDriver-UID in $TMPDIR; for root also /var/cache, and first those that others can enter.
 // Nobody else may be able to write it or to put another one in its place, and
 // programs must be allowed to map from it. One that cannot be written serves for
 // what it holds already.
@@ -96,11 +96,14 @@ func OpenCache(dir string) (*Cache, error) {
 		if os.Geteuid() == 0 {
 			tries = append(tries, rootCache)
 		}
+		if base := os.Getenv("TMPDIR"); filepath.IsAbs(base) { // nobody's unasked, as /tmp
+			tries = append(tries, filepath.Join(base, fmt.Sprintf("hostDriver-%d", os.Geteuid())))
+		}
 	}
 	if len(tries) == 0 {
 		return nil,
 			errors.New(
-				"no place for the libraries: neither XDG_CACHE_HOME, HOME nor XDG_RUNTIME_DIR is set; name one with --cache")
+				"no place for the libraries: neither XDG_CACHE_HOME, HOME, XDG_RUNTIME_DIR nor TMPDIR is set; name one with --cache")
 	}
 	silent := func(string, ...any) {}
 	c := &Cache{Log: silent, Warn: silent}

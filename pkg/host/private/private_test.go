@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -265,6 +266,55 @@ func TestCacheRefusesWhatOthersCanWrite(t *testing.T) {
 		if _, err := OpenCache(""); err == nil || !strings.Contains(err.Error(), "--cache") {
 			t.Error(err)
 		}
+	}
+}
+
+// Of a cluster's directories the group is named that can write one, and without any other, $TMPDIR gets one of our own.
+func TestCacheOfACluster(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"XDG_CACHE_HOME", "HOME", "XDG_RUNTIME_DIR"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("TMPDIR", dir)
+	if err := errors.Join(os.Chmod(dir, 0o777|os.ModeSticky), os.Chmod(filepath.Dir(dir), 0o755)); err != nil { // as /tmp
+		t.Fatal(err)
+	}
+	as := func(user int) (c *Cache, err error) {
+		done := make(chan bool)
+		go func() {
+			runtime.LockOSThread() // which ends with its user
+			if os.Geteuid() == 0 {
+				unix.RawSyscall(unix.SYS_SETRESUID, ^uintptr(0), uintptr(user), ^uintptr(0))
+			}
+			c, err = OpenCache("")
+			close(done)
+		}()
+		<-done
+		return c, err
+	}
+	const user = 65534
+	c, err := as(user)
+	if err != nil || filepath.Dir(c.Dir) != dir || !strings.HasPrefix(filepath.Base(c.Dir), "hostDriver-") {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	if info, err := os.Lstat(c.Dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", info, err)
+	}
+	if os.Geteuid() != 0 {
+		return // and nothing here can be another's
+	}
+	if err := os.Chown(c.Dir, 1234, 1234); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := as(user); err == nil || !strings.Contains(err.Error(), "belongs to user 1234") {
+		t.Errorf("%+v, %v", c, err)
+	}
+	project := filepath.Join(dir, "project")
+	if err := errors.Join(os.Mkdir(project, 0o755), os.Chown(project, 0, 1234), os.Chmod(project, 0o775)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenCache(filepath.Join(project, "cache")); err == nil || !strings.Contains(err.Error(), "group 1234 can write "+project+" (chmod g-w)") {
+		t.Error(err)
 	}
 }
 

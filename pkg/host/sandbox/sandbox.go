@@ -271,6 +271,9 @@ func Configure(h *host.Host, conf string, hook made.File, needed ...made.File) (
 	if err != nil {
 		return "", false, err
 	}
+	if err := h.Trusted(plan.File); err != nil {
+		return "", false, fmt.Errorf("%s: %w, and with it what every build starts", plan.File, err)
+	}
 	old, read, err := opened.ReadFile(in, nixconf.Hook, 1<<20)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
