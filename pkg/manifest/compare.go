@@ -717,7 +717,7 @@ func in(l Library) string {
 // process compares what is in the processes.
 func (f *files) process() {
 	f.names(NotFound, f.a.Absent, f.b.Absent, "a library that it loads does not find %s, and before not %s",
-		"a library that it loads no longer finds %s", "%s, which a library that it loads needs, is found now, or needed no more")
+		"a library that it loads no longer finds %s", "no library that it loads lacks %s any more")
 	direct := func(all []Library, at string) bool {
 		return slices.ContainsFunc(all, func(l Library) bool {
 			return l.Driver == string(explain.FromStub) && pathOf(l) == at

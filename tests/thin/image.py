@@ -3,6 +3,8 @@
     image.py make IMAGE DIGEST|FIXED WITHOUT|DATABASE LAYER…   an image with a layer of each directory LAYER
     image.py judge BEFORE AFTER LABEL                          one line for each thing that is wrong, and how many layers changed
     image.py unpack IMAGE DIR                                  what its layers hold, one over the other
+    image.py docker BEFORE AFTER                               as Docker's archives are since 25: OCI's index beside manifest.json
+    image.py damage BEFORE AFTER HOW                           an image with one thing wrong in it
 """
 
 import hashlib, io, json, os, sys, tarfile
@@ -77,7 +79,7 @@ def judge(before, after, label):
     wrong = []
     if hashlib.sha256(new[n["Config"]]).hexdigest() not in n["Config"]:
         wrong.append("the configuration's name is not its digest")
-    if len(new) != len(old):
+    if len(new) != len(old) - sum(n in ("index.json", "oci-layout") or n == "blobs/sha256/manifest" for n in old):
         wrong.append("an entry more or less")
     ids = d["rootfs"]["diff_ids"]
     changed = 0
@@ -117,4 +119,42 @@ def unpack(image, directory):
                 tar.extract(m, directory)
 
 
-{"make": make, "judge": judge, "unpack": unpack}[sys.argv[1]](*sys.argv[2:])
+def write(image, files):
+    with tarfile.open(image, "w") as tar:
+        for name, data in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+
+
+def docker(before, after):
+    files, m, _ = read(before)
+    names = {n: "blobs/sha256/" + hashlib.sha256(files[n]).hexdigest() for n in [m["Config"], *m["Layers"]]}
+    out = {names[n]: files[n] for n in names}
+    out["blobs/sha256/manifest"] = out["index.json"] = json.dumps({"config": names[m["Config"]]}).encode()
+    out["oci-layout"] = b'{"imageLayoutVersion": "1.0.0"}'
+    m.update(Config=names[m["Config"]], Layers=[names[n] for n in m["Layers"]])
+    write(after, out | {"manifest.json": json.dumps([m]).encode()})
+
+
+def damage(before, after, how):
+    files, m, c = read(before)
+    first, ids = m["Layers"][0], c["rootfs"]["diff_ids"]
+    if how in ("flipped", "unchanged"):  # in a layer that is thinned, or in one that is not
+        name = first if how == "flipped" else m["Layers"][1]
+        b = bytearray(files[name])
+        b[600 if how == "unchanged" else len(b) // 2] ^= 1
+        files[name] = bytes(b)
+    elif how == "short":
+        files[first] = files[first][: len(files[first]) // 1024 * 512]
+    elif how == "swapped":
+        ids[0], ids[1] = ids[1], ids[0]
+    elif how == "fewer":
+        ids.pop()
+    elif how == "none":
+        del c["rootfs"]["diff_ids"]
+    files[m["Config"]] = json.dumps(c).encode()
+    write(after, files)
+
+
+{"make": make, "judge": judge, "unpack": unpack, "docker": docker, "damage": damage}[sys.argv[1]](*sys.argv[2:])
