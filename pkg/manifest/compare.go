@@ -325,7 +325,7 @@ func (c *comparison) needsVersions(pkg string, before, after []*File) {
 // grown says how many bytes more there are, of what, in one unit.
 func grown(a, b int64, what string) string {
 	unit, of := 1e6, "MB"
-	if max(a, b) < 1e6 {
+	if max(a, b) < 1e6 || max(b-a, a-b) < 1e5 {
 		unit, of = 1e3, "kB"
 	}
 	return fmt.Sprintf("%+.1f %s%s (%.1f → %.1f)", float64(b-a)/unit, of, what, float64(a)/unit, float64(b)/unit)
