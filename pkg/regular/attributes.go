@@ -9,7 +9,7 @@ import (
 )
 
 // ErrOwner is the error where a new file cannot get the owner, the group or the set-group-ID bit of another one.
-var ErrOwner = errors.New("its owner and group cannot be given to a new file")
+var ErrOwner = errors.New("giving it those of the file")
 
 // Resemble gives the file owner, mode and extended attributes of another one, which is open at old and is what st says.
 // set-user-ID, set-group-ID and capabilities come with them where privileges says so. A label that cannot be set is
@@ -70,11 +70,11 @@ func SameAttributes(from, to int) error {
 	var label error
 	want, err := attributes(from)
 	if err != nil {
-		return err
+		return fmt.Errorf("reading its extended attributes: %w", err)
 	}
 	have, err := attributes(to)
 	if err != nil {
-		return err
+		return fmt.Errorf("reading the new file's extended attributes: %w", err)
 	}
 	for name, value := range want {
 		if string(have[name]) == string(value) {

@@ -338,3 +338,52 @@ func TestReadsThatFailAreNoChange(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A file that another editor has replaced is not the one that has the name, although all that it was it still is: where
+// the two are in one tick of the clock, its times say nothing. It is read again, in its place.
+func TestAReplacedFileIsNotEdited(t *testing.T) {
+	for _, inPlace := range []bool{false, true} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "in", "file")
+		elfFile(t, path, "before")
+		elfFile(t, filepath.Join(dir, "in", "new"), "theirs")
+		f, err := Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		// Who opens the file to write it has done so before the other editor replaces it.
+		hold, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer hold.Close()
+		if err := unix.Flock(int(hold.Fd()), unix.LOCK_EX); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error)
+		go func() {
+			apply := func(w Writer) error { _, err := w.WriteAt([]byte("lost"), 4); return err }
+			if inPlace {
+				done <- f.Write(apply)
+			} else {
+				done <- f.Replace(Replacing{}, func(w Copy) error { return apply(w) })
+			}
+		}()
+		time.Sleep(50 * time.Millisecond) // it waits for the lock
+		// Another directory gets the place of the file's: so the times of the file stay.
+		err = errors.Join(os.Rename(dir+"/in", dir+"/out"), os.Mkdir(dir+"/in", 0o755), os.Rename(dir+"/out/new", path),
+			unix.Flock(int(hold.Fd()), unix.LOCK_UN))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; !errors.Is(err, errChanged) || !f.Changed() {
+			t.Errorf("in place %v: %v", inPlace, err)
+		}
+		for path, want := range map[string]string{path: "\x7fELFtheirs", dir + "/out/file": "\x7fELFbefore"} {
+			if b, err := os.ReadFile(path); string(b) != want || err != nil {
+				t.Errorf("in place %v: %s is %q, %v", inPlace, path, b, err)
+			}
+		}
+	}
+}

@@ -180,7 +180,7 @@ func (f *File) noNewFile(at int, err error) error {
 	var why string
 	switch {
 	case errors.Is(err, regular.ErrOwner):
-		why = "owner and group"
+		why = "it would have another owner or group"
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT), errors.Is(err, unix.EFBIG):
 		why = "there is no room for it"
 	case errors.Is(err, unix.EBUSY):

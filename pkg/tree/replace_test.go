@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -193,5 +194,116 @@ func TestCopyInADirectoryWithADefaultACL(t *testing.T) {
 	edit()
 	if acl() != before || before == "" {
 		t.Errorf("the ACL %q became %q", before, acl())
+	}
+}
+
+// Where no new file can take a file's place, that stays, the reason is said, and whether the file itself can be written.
+func TestWhereNoNewFileCanBe(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root, and another user")
+	}
+	const user = 1234
+	for name, c := range map[string]struct {
+		prepare func(dir, path string) error
+		why     string
+		inPlace bool
+	}{
+		"a directory that may not be written": {func(dir, path string) error { return os.Chown(path, user, user) }, "the directory may not be written", true},
+		"neither may the file":                {func(dir, path string) error { return os.Chmod(path, 0o644) }, "the directory may not be written", false},
+		"one's own read-only file":            {func(dir, path string) error { return errors.Join(os.Chown(path, user, user), os.Chmod(path, 0o444)) }, "the directory may not be written", true},
+		"a sticky directory": {func(dir, path string) error {
+			return errors.Join(os.Chmod(dir, 0o777|os.ModeSticky), os.Chown(path, 99, user), os.Chmod(path, 0o666))
+		}, "it would have another owner or group", true},
+		"another's file, in one's own directory": {func(dir, path string) error {
+			return errors.Join(os.Chown(dir, user, user), os.Chmod(path, 0o644))
+		}, "it would have another owner or group", false},
+		"a group of others": {func(dir, path string) error { return errors.Join(os.Chown(dir, user, user), os.Chown(path, user, 99)) }, "it would have another owner or group", true},
+		"a set-group-ID bit": {func(dir, path string) error {
+			return errors.Join(os.Chown(dir, user, 99), os.Chmod(dir, 0o755|os.ModeSetgid), os.Chown(path, user, 99), os.Chmod(path, 0o755|os.ModeSetgid))
+		}, "it would have another owner or group", true},
+	} {
+		top := t.TempDir()
+		dir, path := filepath.Join(top, "in"), filepath.Join(top, "in", "file")
+		elfFile(t, path, "before")
+		if err := errors.Join(os.Chmod(filepath.Dir(top), 0o755), os.Chmod(top, 0o755), c.prepare(dir, path)); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error)
+		go func() {
+			runtime.LockOSThread() // and the thread ends with the goroutine
+			if err := errors.Join(unix.Setfsgid(user), unix.Setfsuid(user)); err != nil {
+				done <- err
+				return
+			}
+			f, err := Open(path)
+			if err == nil {
+				err = f.Replace(Replacing{}, func(w Copy) error { _, err := w.WriteAt([]byte("after."), 4); return err })
+				f.Close()
+			}
+			done <- err
+		}()
+		err := <-done
+		var none *NoNewFileError
+		if !errors.As(err, &none) || none.Why != c.why || none.InPlace != c.inPlace {
+			t.Errorf("%s: %v, %+v", name, err, none)
+		}
+		if b, err := os.ReadFile(path); string(b) != "\x7fELFbefore" || err != nil {
+			t.Errorf("%s: %q, %v", name, b, err)
+		}
+		if left, err := os.ReadDir(dir); len(left) != 1 || err != nil {
+			t.Errorf("%s: left %v, %v", name, left, err)
+		}
+	}
+}
+
+// Of a file with several names none is renamed where one cannot be; a name that another file has by now is that one's.
+func TestAllNamesOrNone(t *testing.T) {
+	for _, immutable := range []bool{true, false} {
+		dir := t.TempDir()
+		elfFile(t, dir+"/a/file", "before")
+		if err := errors.Join(os.Mkdir(dir+"/b", 0o755), os.Link(dir+"/a/file", dir+"/b/file")); err != nil {
+			t.Fatal(err)
+		}
+		lock := func(flag uint32) error { // FS_IMMUTABLE_FL, ioctl_iflags(2)
+			b, err := os.Open(dir + "/b")
+			if err == nil {
+				err = unix.IoctlSetPointerInt(int(b.Fd()), unix.FS_IOC_SETFLAGS, int(flag))
+				b.Close()
+			}
+			return err
+		}
+		var got []error
+		Walk(context.Background(), []string{dir}, Options{Jobs: 1}, func(f *File) (error, bool) {
+			if f.SameAs != "" {
+				return nil, false
+			}
+			var err error
+			if immutable {
+				if err := lock(0x10); err != nil {
+					t.Skip("no immutable directories here: ", err)
+				}
+			} else if strings.HasSuffix(f.Path, "a/file") {
+				err = errors.Join(os.Remove(dir+"/b/file"), os.WriteFile(dir+"/b/file", []byte("\x7fELFother."), 0o644))
+			}
+			return errors.Join(err, f.Replace(Replacing{}, func(w Copy) error { _, err := w.WriteAt([]byte("after."), 4); return err })), true
+		}, func(err error) { got = append(got, err) })
+		if immutable {
+			if err := lock(0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		failed := len(got) == 1 && got[0] != nil && strings.Contains(got[0].Error(), "its other name "+dir+"/b/file: no new file can take its place")
+		if immutable && !failed || !immutable && (len(got) != 2 || errors.Join(got...) != nil) {
+			t.Errorf("immutable %v: %v", immutable, got)
+		}
+		a, err1 := os.ReadFile(dir + "/a/file")
+		b, err2 := os.ReadFile(dir + "/b/file")
+		want := map[bool]string{true: "before", false: "after."}[immutable]
+		if err1 != nil || err2 != nil || string(a) != "\x7fELF"+want || string(b) != "\x7fELF"+want {
+			t.Errorf("immutable %v: %q, %q", immutable, a, b)
+		}
+		if left, _ := filepath.Glob(dir + "/*/.*"); len(left) > 0 {
+			t.Errorf("left: %q", left)
+		}
 	}
 }
