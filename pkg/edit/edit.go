@@ -47,20 +47,15 @@ type Options struct {
 type Result struct {
 	Action Action
 	Err    error  // of Failed
-	Reason string // why it was skipped, or [Finished]
+	Reason string // why it was skipped
 	// MovedNotes names notes that have another place now: see [elfedit.Edit.MovedNotes].
 	MovedNotes []string
 	// Note is what became of its resolution note.
 	Note   NoteResult
 	NoNote error // why that is NoteImpossible
-	// Dropped says why what the file said about an edit that was interrupted was not obeyed.
-	Dropped string
 	// LeftLinks is how many hard links to the file lead to what it was before.
 	LeftLinks int
 }
-
-// Finished is the reason of an edit that only completed an interrupted one: see [elfedit.Finish].
-const Finished = "finished an edit that was interrupted"
 
 // Decide returns what is to change in a file, or nil for nothing; then skip, where it is not
 // empty, is the reason why what was asked for has no place in this file.
@@ -98,10 +93,6 @@ func File(f *tree.File, o Options, decide Decide) (r Result) {
 			return Result{Action: Failed, Err: err}
 		}
 	}
-	if p.Edit.Finishes() {
-		r.Reason = Finished
-	}
-	r.Dropped = p.Edit.Dropped()
 	r.Action, r.MovedNotes = Edited, p.Edit.MovedNotes()
 	if !o.InPlace {
 		r.LeftLinks = f.OutsideLinks()
@@ -114,7 +105,6 @@ type Planned struct {
 	Skip string
 	Edit *elfedit.Edit // nil where nothing changes
 	im   *elfimage.Image
-	was  *elfimage.Image // before an interrupted edit is finished, or nil
 	// noNote says why the edit is made without the resolution note that was asked for.
 	noNote error
 }
@@ -138,31 +128,11 @@ func read(f *tree.File, decide Decide, noteless bool) (p *Planned, err error) {
 	if p.im, err = elfimage.ParseHead(f, f.Size(), f.Head()); err != nil {
 		return p, err
 	}
-	first, finished, err := elfedit.Finish(p.im)
-	if err != nil {
-		return p, err
-	}
-	if first != nil { // what is decided on is the file as that leaves it
-		p.was, p.im = p.im, finished
-		defer func() { p.Edit = first.Then(p.Edit) }()
-	}
 	change, skip, err := decide(p.im)
 	if err != nil {
 		return p, err
 	}
-	if first == nil {
-		p.Skip = skip
-	} else if left, err := p.im.SilencedCache(); err != nil {
-		return p, err
-	} else if left != nil { // which nobody knows to be right
-		if change == nil {
-			change = &elfedit.Change{}
-		}
-		if change.ResolutionNote == nil {
-			change.ResolutionNote = new(string)
-		}
-	}
-	if change == nil {
+	if p.Skip = skip; change == nil {
 		return p, nil
 	}
 	if p.Edit, err = elfedit.Plan(p.im, *change); noteless && errors.Is(err, elfedit.ErrNoNote) {
@@ -183,7 +153,13 @@ func (p *Planned) Write(f *tree.File, o Options) (err error) {
 	if o.InPlace {
 		return f.Write(func(w tree.Writer) error { return p.Edit.Apply(w) })
 	}
-	err = f.Replace(tree.Replacing{Also: o.Also}, func(w tree.Copy) error { return p.Edit.Apply(w) })
+	err = f.Replace(tree.Replacing{Also: o.Also}, func(w tree.Copy) error {
+		err := p.Edit.Apply(w)
+		if copied := (*elfedit.DamagedError)(nil); errors.As(err, &copied) {
+			return copied.Err // of the new file, which goes
+		}
+		return err
+	})
 	if none := (*tree.NoNewFileError)(nil); errors.As(err, &none) && none.InPlace {
 		err = fmt.Errorf("%w; --in-place writes into the file itself", err)
 	}
@@ -192,12 +168,10 @@ func (p *Planned) Write(f *tree.File, o Options) (err error) {
 
 // Release gives back what reading took. It may be called twice.
 func (p *Planned) Release() {
-	for _, im := range []*elfimage.Image{p.im, p.was} {
-		if im != nil {
-			im.Release()
-		}
+	if p.im != nil {
+		p.im.Release()
 	}
-	p.im, p.was = nil, nil
+	p.im = nil
 }
 
 func internal(fault any) error {

@@ -64,9 +64,6 @@ func (n *Note) with(path string, decide Decide, r *NoteResult) Decide {
 			return change, skip, err
 		}
 		old, err := im.ResolutionCache()
-		if err == nil && old == nil { // one that an interrupted edit has silenced counts, too
-			old, err = im.SilencedCache()
-		}
 		if err != nil {
 			return nil, "", err
 		}

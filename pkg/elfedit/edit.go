@@ -5,25 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"cuda-runpath/pkg/elfimage"
 )
 
-// An Edit is the writes that bring about a Change, in an order that leaves the
-// image loadable, with its old or its new run path, after each of them. Writes
-// below 4 KiB that stay inside a page count as indivisible: a killed process does
-// not leave half of one in the page cache.
+// An Edit is the writes that bring about a Change. Those that make the file longer come first; the others are in no
+// order that a reader could rely on.
 type Edit struct {
 	im     *image
 	writes []write
-	// The first writes touch nothing that the file uses yet, so they can be taken back.
-	prepared int
-	size     int64 // of the file afterwards
-	moved    []string
-	first    *Edit // that finishes another one before this one
-	finishes bool  // it does nothing but finish another one
-	dropped  string
+	size   int64 // of the file afterwards
+	moved  []string
 }
 
 // A write is data at an offset, or where data is nil a copy of n bytes from
@@ -33,7 +25,6 @@ type write struct {
 	data []byte
 	from uint64
 	n    uint64
-	cut  bool // no write: the file ends at off
 }
 
 func (w write) len() uint64 {
@@ -54,26 +45,8 @@ type Writer interface {
 // counted on their place.
 func (e *Edit) MovedNotes() []string { return e.moved }
 
-// Finishes reports whether the file says all that was asked for already, and the edit does
-// nothing but finish one that was interrupted: see [Finish].
-func (e *Edit) Finishes() bool { return e.finishes }
-
-// Dropped says why what the file says about an edit that was interrupted is not obeyed; "": it is, or there is nothing.
-func (e *Edit) Dropped() string {
-	if e.first != nil {
-		return e.first.dropped
-	}
-	return e.dropped
-}
-
 // Growth returns by how many bytes the file becomes larger.
-func (e *Edit) Growth() int64 {
-	n := e.size - int64(e.im.size)
-	if e.first != nil {
-		n += e.first.Growth()
-	}
-	return n
-}
+func (e *Edit) Growth() int64 { return e.size - int64(e.im.size) }
 
 // Written returns the number of bytes that Apply writes.
 func (e *Edit) Written() int64 {
@@ -81,63 +54,53 @@ func (e *Edit) Written() int64 {
 	for _, w := range e.writes {
 		n += w.len()
 	}
-	if e.first != nil {
-		return int64(n) + e.first.Written()
-	}
 	return int64(n)
 }
 
-// Apply performs the writes. Where one fails before any that the file depends on,
-// what was written is taken back and the file is what it was; where a later one
-// fails, the file loads with the old or with the new run path.
+// A DamagedError is the error of Apply where the file is neither what it was nor what it was to be.
+type DamagedError struct{ Err error }
+
+func (e *DamagedError) Error() string {
+	return "is damaged, for it is edited in part: " + e.Err.Error()
+}
+
+// Unwrap returns why a write failed.
+func (e *DamagedError) Unwrap() error { return e.Err }
+
+// Apply performs the writes. Where one fails while the file grows, its length comes back and it is what it was. Where a
+// later one fails, the error is a *DamagedError.
 func (e *Edit) Apply(w Writer) error {
-	if e.first != nil {
-		if err := e.first.Apply(w); err != nil {
-			return err
-		}
-	}
-	for i, n := 0, 0; i < len(e.writes); i += n {
-		var wr write
-		var err error
-		if wr, n, err = e.inPage(i); err == nil {
-			err = e.perform(w, wr)
-		}
+	to := &counting{Writer: w, end: int64(e.im.size)}
+	for _, wr := range e.writes {
+		err := e.perform(to, wr)
 		if err == nil {
 			continue
 		}
-		if i < e.prepared {
-			return e.undo(w, e.writes[:i+1], err)
+		if to.changed {
+			return &DamagedError{err}
+		}
+		if back := w.Truncate(to.end); back != nil {
+			return fmt.Errorf("%w; taking back what was appended: %w", err, back)
 		}
 		return err
 	}
 	return nil
 }
 
-// inPage returns as one write that with an index and those after it that change the same page, and how many they are:
-// the page then has all of them or none. What stands between them is written as it is by then. One that can be taken
-// back stays by itself.
-func (e *Edit) inPage(first int) (write, int, error) {
-	one := e.writes[first]
-	off, end, n := one.off, one.off+one.len(), 1
-	for _, w := range e.writes[first+1:] {
-		from, to := min(off, w.off), max(end, w.off+w.len())
-		if first < e.prepared || one.data == nil || w.data == nil || !samePage(from, to-from) {
-			break
-		}
-		off, end, n = from, to, n+1
-	}
-	if n == 1 {
-		return one, 1, nil
-	}
-	one = write{off: off, data: e.im.Alloc(end - off)}
-	_, err := (overlay{e, first + n}).ReadAt(one.data, int64(off))
-	return one, n, err
+// counting notes whether anything before the end of the file of before was written.
+type counting struct {
+	Writer
+	end     int64
+	changed bool
+}
+
+func (c *counting) WriteAt(b []byte, off int64) (int, error) {
+	n, err := c.Writer.WriteAt(b, off)
+	c.changed = c.changed || n > 0 && off < c.end
+	return n, err
 }
 
 func (e *Edit) perform(w Writer, wr write) error {
-	if wr.cut {
-		return w.Truncate(int64(wr.off))
-	}
 	if wr.data != nil {
 		return writeFull(w, wr.data, wr.off)
 	}
@@ -170,26 +133,7 @@ func writeFull(w io.WriterAt, b []byte, off uint64) error {
 }
 
 // Planned returns the file as Apply will leave it, and its size.
-func (e *Edit) Planned() (io.ReaderAt, int64) { return overlay{e, len(e.writes)}, e.size }
-
-// undo takes back writes that prepare.
-func (e *Edit) undo(w Writer, writes []write, cause error) error {
-	for _, wr := range slices.Backward(writes) {
-		if wr.off < e.im.size {
-			was := e.im.Alloc(wr.len()) // zeros, or the program header that has got the flag
-			if i := (wr.off - e.im.Phoff) / e.im.PhdrSize(); i < uint64(len(e.im.Progs)) {
-				e.im.EncodeProg(was, e.im.Progs[i])
-			}
-			if err := writeFull(w, was, wr.off); err != nil {
-				return fmt.Errorf("%w; undoing it: %w", cause, err)
-			}
-		}
-	}
-	if err := w.Truncate(int64(e.im.size)); err != nil {
-		return fmt.Errorf("%w; undoing it: %w", cause, err)
-	}
-	return cause
-}
+func (e *Edit) Planned() (io.ReaderAt, int64) { return overlay{e}, e.size }
 
 // Plan works out the edit for a change, reading what it needs and writing
 // nothing. It returns nil where the file says so already, and an error where the
@@ -198,22 +142,6 @@ func (e *Edit) undo(w Writer, writes []write, cause error) error {
 func Plan(im *elfimage.Image, c Change) (*Edit, error) { return newImage(im).plan(c) }
 
 func (im *image) plan(c Change) (*Edit, error) {
-	first, after, err := Finish(im.Image)
-	if err != nil {
-		return nil, err
-	}
-	if first != nil {
-		im = newImage(after)
-	}
-	e, err := im.planWhole(c)
-	if err != nil {
-		return nil, err
-	}
-	return first.Then(e), nil
-}
-
-// planWhole is plan for a file in which no edit was interrupted.
-func (im *image) planWhole(c Change) (*Edit, error) {
 	if err := im.editable(c); err != nil {
 		return nil, err
 	}
@@ -242,7 +170,7 @@ func (im *image) planWhole(c Change) (*Edit, error) {
 	if g.desc != "" {
 		without := c
 		without.ResolutionNote = new(string)
-		if _, again := im.planWhole(without); again == nil {
+		if _, again := im.plan(without); again == nil {
 			err = fmt.Errorf("%w: %w", ErrNoNote, err)
 		}
 	}
@@ -260,13 +188,13 @@ func (im *image) planned(g *goal, c Change) (*Edit, error) {
 	if err != nil {
 		return nil, err
 	}
-	return e, e.verified(p.im, c, claims{free: p.free})
+	return e, e.verified(p.im, c)
 }
 
 // verified parses the image as the edit will leave it and compares it with the one of before. A
-// mistake in a plan must not reach the file. said is what an interrupted edit claims.
-func (e *Edit) verified(before *image, c Change, said claims) error {
-	planned := overlay{e, len(e.writes)}
+// mistake in a plan must not reach the file.
+func (e *Edit) verified(before *image, c Change) error {
+	planned := overlay{e}
 	after, err := elfimage.ParseHead(planned, e.size, nil)
 	if err != nil {
 		return fmt.Errorf("planned edit does not read back: %w", err)
@@ -276,7 +204,7 @@ func (e *Edit) verified(before *image, c Change, said claims) error {
 	for i, w := range e.writes {
 		changed[i] = span{w.off, w.len()}
 	}
-	return verify(before, after, c, changed, said)
+	return verify(before, after, c, changed)
 }
 
 // blame tells whether the file is at fault for an edit that cannot be made: where its
@@ -312,11 +240,8 @@ func (im *image) editable(c Change) error {
 	return fmt.Errorf("%s has nothing to edit", reason)
 }
 
-// overlay shows a file as it is after writes that have not been made.
-type overlay struct {
-	e *Edit
-	n int // writes that count
-}
+// overlay shows a file as it is after the writes that have not been made.
+type overlay struct{ e *Edit }
 
 func (o overlay) ReadAt(b []byte, at int64) (int, error) {
 	off, end := uint64(at), uint64(at)+uint64(len(b))
@@ -326,7 +251,7 @@ func (o overlay) ReadAt(b []byte, at int64) (int, error) {
 		}
 	}
 	clear(b[min(uint64(len(b)), max(o.e.im.size, off)-off):])
-	for _, w := range o.e.writes[:o.n] {
+	for _, w := range o.e.writes {
 		from, to := max(off, w.off), min(end, w.off+w.len())
 		if from >= to {
 			continue

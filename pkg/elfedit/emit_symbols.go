@@ -6,23 +6,19 @@ import (
 	"cuda-runpath/pkg/elfimage"
 )
 
-// A move is by how much something moves.
-type move struct{ addr, off uint64 }
-
-// symbolWrites repairs the symbols that name something that moved, such as
-// __abi_tag, _DYNAMIC or a section symbol; the loader looks none of them up. strtab
-// is the new address of the string table.
-func (p *planner) symbolWrites(moved []block, strtab uint64) ([]write, error) {
-	im := p.im
-	if len(moved) == 0 && strtab == im.StrAddr {
-		return nil, nil
+// moveSymbols repairs the symbols that name something that moved, such as
+// __abi_tag, _DYNAMIC or a section symbol; the loader looks none of them up.
+func (p *planner) moveSymbols(l *layout) error {
+	im, moved := p.im, l.moved
+	if len(moved) == 0 && l.table.addr == im.StrAddr {
+		return nil
 	}
 	moves := take(&im.work().moves, len(im.Sections))[:len(im.Sections)]
 	clear(moves)
 	var dynamic *block // old linkers make _DYNAMIC absolute
 	for k, b := range moved {
 		for _, i := range b.sections {
-			moves[i] = move{b.newAddr - b.addr, b.newOff - b.off}
+			moves[i] = b.newAddr - b.addr
 		}
 		if b.rank == rankDynamic {
 			dynamic = &moved[k]
@@ -30,9 +26,8 @@ func (p *planner) symbolWrites(moved []block, strtab uint64) ([]write, error) {
 	}
 	table := im.StringSection()
 	if table >= 0 {
-		moves[table].addr = strtab - im.StrAddr
+		moves[table] = l.table.addr - im.StrAddr
 	}
-	var out []write
 	size, at, w := im.SymSize(), im.SymbolValueAt(), im.WordSize()
 	for i := range im.Sections {
 		s := &im.Sections[i]
@@ -40,7 +35,7 @@ func (p *planner) symbolWrites(moved []block, strtab uint64) ([]write, error) {
 			continue
 		}
 		if s.Size > im.size || s.Off > im.size-s.Size {
-			return nil, elfimage.Malformed(im.Shoff+uint64(i)*im.ShdrSize(),
+			return elfimage.Malformed(im.Shoff+uint64(i)*im.ShdrSize(),
 				"symbol table of %d bytes at %#x is outside the file", s.Size, s.Off)
 		}
 		err := im.EachPiece(s.Off, s.Size/size, size, func(off uint64, b []byte) {
@@ -49,11 +44,9 @@ func (p *planner) symbolWrites(moved []block, strtab uint64) ([]write, error) {
 				by := uint64(0)
 				switch {
 				case shndx < elf.SHN_LORESERVE && int(shndx) < len(moves):
-					// gold lets _edata name a section that it is not in. The header of the string table's can be
-					// ahead of .dynamic, where an edit was killed between the two.
-					if named := &im.Sections[shndx]; inside(value, named.Addr, named.Size) ||
-						int(shndx) == table && inside(value, im.StrAddr, im.StrSize) {
-						by = moves[shndx].addr
+					// gold lets _edata name a section that it is not in.
+					if named := &im.Sections[shndx]; inside(value, named.Addr, named.Size) {
+						by = moves[shndx]
 					}
 				case dynamic != nil && shndx == elf.SHN_ABS && value == dynamic.addr:
 					by = dynamic.newAddr - dynamic.addr
@@ -61,15 +54,15 @@ func (p *planner) symbolWrites(moved []block, strtab uint64) ([]write, error) {
 				if by != 0 {
 					v := im.Alloc(w)
 					im.PutWord(v, value+by)
-					out = append(out, write{off: off + moves[i].off + at, data: v})
+					l.put(l.now(off+at, w), v)
 				}
 			}
 		})
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return out, nil
+	return nil
 }
 
 // inside reports whether an address is in a range, or its begin.

@@ -42,7 +42,7 @@ type scratch struct {
 	blocks  []block        // those of all tries
 	indices []int          // of what is in them
 	offsets []uint64
-	moves   []move // of sections
+	moves   []uint64 // by how much sections move, in memory
 }
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
@@ -315,14 +315,6 @@ func lastRoom(b []byte, base, size uint64) (last span) {
 func (im *image) inOurRoom(off uint64) bool {
 	r := im.findRoom()
 	return off >= r.off && off < r.end()
-}
-
-// resolutionNote returns the note that the loader reads; else one that an interrupted edit has left; else nil.
-func (im *image) resolutionNote() (*elfimage.ResolutionCache, error) {
-	if c, err := im.ResolutionCache(); c != nil || err != nil {
-		return c, err
-	}
-	return im.SilencedCache()
 }
 
 // isNoteHole reports whether a section is one of zeros, where a resolution note was or can grow.

@@ -16,24 +16,11 @@ type layout struct {
 	sections []elfimage.Section
 	shoff    uint64
 
-	// lent are the program headers for the time until .dynamic has been switched: what
-	// it refers to by then is described at its old place, and one that the loader can do
-	// without for the moment is missing. nil: none is needed.
-	lent []elfimage.Prog
+	fresh   []write // bytes that are new: behind the end of the file, or in padding
+	changes []write // of bytes of the file, by their places afterwards
+	live    []write // the same by their places before
+	dead    []span  // what nothing refers to any more, as of before the edit
 
-	record place  // where the record of the edit is, after the end of a segment; of size 0 where there is none
-	was    uint64 // bytes of the file that this segment mapped before; 0: it is new
-	wide   int    // index of a section that is larger while .dynamic is switched
-	wider  uint64 // by so many bytes; 0: none is
-	heads  span   // where section headers for that time can be
-
-	fresh    []write // bytes that nothing refers to before the edit
-	live     []write // bytes that are in use and switch what they say by themselves, each in one page
-	switches []write // .dynamic, where that stays: see switchDynamic
-	quiet    []write // bytes that only tools read: symbols that name what has moved
-	dead     []span  // what nothing refers to any more, as of before the edit
-
-	entries []elfimage.Dyn // the dynamic section, without the terminator
 	table   place          // the dynamic string table
 	copied  bool           // it is elsewhere than before
 	strings uint64         // where the new strings begin in it
@@ -143,19 +130,23 @@ func (l *layout) grow(im *image, seg *elfimage.Prog, n uint64) {
 	}
 }
 
-// liveInCopies puts what switches by itself into the copies of what moves: nothing refers
-// to these before .dynamic does, and the old places are dead then.
-func (l *layout) liveInCopies() {
-	l.live = slices.DeleteFunc(l.live, func(w write) bool {
-		for _, b := range l.moved {
-			if w.off >= b.off && w.off+w.len() <= b.end() {
-				to := l.written(b.newOff+w.off-b.off, w.len())
-				copy(to, w.data)
-				return to != nil
-			}
+// now returns where n bytes that were at an offset are afterwards.
+func (l *layout) now(off, n uint64) uint64 {
+	for _, b := range l.moved {
+		if off >= b.off && off+n <= b.end() {
+			return b.newOff + off - b.off
 		}
-		return false
-	})
+	}
+	return l.relocated.at(off, n)
+}
+
+// put lets the file have data at an offset.
+func (l *layout) put(off uint64, data []byte) {
+	if b := l.written(off, uint64(len(data))); b != nil {
+		copy(b, data)
+	} else {
+		l.changes = append(l.changes, write{off: off, data: data})
+	}
 }
 
 // written returns the n bytes that the layout puts at an offset, to be filled in, or nil.

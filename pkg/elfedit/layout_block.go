@@ -77,8 +77,7 @@ var dynamicPointers = []elf.DynTag{
 
 // extents returns everything in the file that has a header or a dynamic entry of
 // its own, in order of offset, ranges that overlap joined. The caller must not change them.
-// What .dynamic points to counts for itself: there may be no section headers, or
-// the ones of an edit that was killed before it had switched .dynamic.
+// What .dynamic points to counts for itself, for there may be no section headers.
 func (im *image) extents() []extent {
 	if len(im.all) > 0 {
 		return im.all

@@ -8,12 +8,7 @@ import (
 	"cuda-runpath/pkg/elfimage"
 )
 
-// The resolution note (elfimage.ResolutionCache) counts before the run path, and no one
-// write changes both. So it is silent while .dynamic is switched, by its type, which the
-// loader looks for: at any moment the file says the old run path with the old note or none,
-// or the new one with none or the new note.
-//
-// It stands in a PT_NOTE and a section of its own, which end where it does (patchelf before
+// The resolution note stands in a PT_NOTE and a section of its own, which end where it does (patchelf before
 // 0.19 wants no more in a PT_NOTE than sections name). A section of zeros follows, its room;
 // it also keeps a segment that has nothing else from being without a section when patchelf takes
 // the note away, which strip would make one of that does not load. A note that goes leaves
@@ -44,11 +39,12 @@ const leastHole = 16
 // noteSize returns the size in bytes of a note with a description.
 func noteSize(desc string) uint64 { return noteHead + noteName + alignUp(uint64(len(desc)), 4) }
 
-// putNote writes a note of type 0 to b, which the loader passes over, and zeros after it.
+// putNote writes a note to b, and zeros after it.
 func (im *image) putNote(b []byte, desc string) {
 	clear(b)
 	im.Order.PutUint32(b, uint32(len(elfimage.CacheOwner)+1))
 	im.Order.PutUint32(b[4:], uint32(len(desc)))
+	im.Order.PutUint32(b[noteTypeAt:], elfimage.CacheType)
 	copy(b[noteHead:], elfimage.CacheOwner)
 	copy(b[noteHead+noteName:], desc)
 }
@@ -59,22 +55,22 @@ func (g *goal) note(im *image, c Change) error {
 	if c.ResolutionNote == nil && !stale {
 		return nil
 	}
-	now, err := im.resolutionNote()
+	now, err := im.ResolutionCache()
 	if err != nil {
 		return err
 	}
 	switch want := c.ResolutionNote; {
-	case want != nil && *want != "" && (now == nil || now.Silent || now.Description != *want ||
+	case want != nil && *want != "" && (now == nil || now.Description != *want ||
 		now.Section >= 0 && im.Sections[now.Section].Size != now.Size):
 		g.cache, g.desc = now, *want
-	case now != nil && !now.Blank() && (want == nil || *want == ""):
+	case now != nil && (want == nil || *want == ""):
 		g.cache = now
 	}
 	if g.cache == nil {
 		return nil
 	}
 	all, err := im.ResolutionCaches()
-	g.passed = slices.DeleteFunc(all, func(c elfimage.ResolutionCache) bool { return c.Silent || c.Off == g.cache.Off })
+	g.passed = slices.DeleteFunc(all, func(c elfimage.ResolutionCache) bool { return c.Off == g.cache.Off })
 	return err
 }
 
@@ -238,52 +234,11 @@ func (t *trailer) addName(im *image, name string) (uint32, error) {
 	return uint32(s.Size), nil
 }
 
-// noteWrites returns the writes that put the note in its place: fresh to bytes that nothing
-// refers to; first, before the headers change, that let the one of before be passed over; and
-// last, after .dynamic, the one that lets the new one count. What the headers say is never
-// shorter than what is there. dynamic says that .dynamic is written to by itself.
-func (p *planner) noteWrites(l *layout, dynamic bool) (fresh, first, last []write) {
-	n, im := l.note, p.im
-	if n == nil {
-		return nil, nil, nil
-	}
-	size := noteSize(p.goal.desc)
-	at := l.relocated.at(n.off, n.size)
-	word := make([]byte, 4)
-	im.Order.PutUint32(word, elfimage.CacheType)
-	if n.fresh {
-		if !dynamic { // what counts switches with the headers
-			copy(l.written(n.off, size)[noteTypeAt:], word)
-			return nil, nil, nil
-		}
-		return nil, nil, []write{{off: at + noteTypeAt, data: word}}
-	}
-	b := make([]byte, max(size, n.said))
-	im.putNote(b, p.goal.desc)
-	content, active := []write{{off: at, data: b}}, write{off: at + noteTypeAt, data: word}
-	// torn there, it has its old sizes, which hold all of it
-	if border := alignUp(at+1, elfimage.PageSize) - at; border < uint64(len(b)) {
-		content = []write{{off: at + border, data: b[border:]}, {off: at, data: b[:border]}}
-	}
-	if n.said > 0 {
-		first = append(first, write{off: at + noteTypeAt, data: make([]byte, noteHead-noteTypeAt)})
-	}
-	switch {
-	case n.said == 0:
-		fresh = append(fresh, content...)
-	case n.said >= size:
-		first = append(first, content...)
-	default:
-		l.live = append(l.live, content...)
-	}
-	return fresh, first, append(last, active)
-}
-
 // goesWhole reports whether nothing is left of the note that goes, or else one of type 0: among
 // other notes its sizes have to stay.
 func (g *goal) goesWhole() bool { return g.cache != nil && g.cache.Prog >= 0 }
 
-// dropNote lets the headers no longer name the note of before when .dynamic is switched. Its
+// dropNote lets the headers no longer name the note of before. Its
 // segment stays, with a section of zeros: strip makes of a PT_LOAD with no section in it one
 // that does not load.
 func (l *layout) dropNote(im *image, g *goal) {
@@ -306,50 +261,17 @@ func (im *image) makeHole(s *elfimage.Section) {
 	}
 }
 
-// silence zeros the note of before where it is, and in the copy of a block that moves.
-func (l *layout) silence(im *image, g *goal) {
-	l.live = append(l.live, l.mute(g.cache, g.goesWhole())...)
-}
-
-// silencePassed does so with those that come after it and would count without it. They are passed over
-// as long as it is there, so their types change first, by the writes that it returns.
-func (l *layout) silencePassed(g *goal) (first []write) {
-	for i := range g.passed {
-		first = append(first, l.mute(&g.passed[i], false)...)
-	}
-	return first
-}
-
-// mute zeros a note, the whole of it or but for its sizes and owner, in a copy or when it is dead. It is that
-// with the writes that it returns.
-func (l *layout) mute(c *elfimage.ResolutionCache, whole bool) []write {
-	from := uint64(noteHead + noteName)
+// mute zeros a note, the whole of it or but for its sizes and owner, where it is or in the copy of a block that moves.
+func (l *layout) mute(c *elfimage.ResolutionCache, whole bool) {
+	parts := []span{{c.Off + noteTypeAt, noteHead - noteTypeAt}, {c.Off + noteHead + noteName, c.Size - noteHead - noteName}}
 	if whole {
-		from = 0
+		parts = []span{{c.Off, c.Size}}
 	}
-	for _, b := range l.moved {
-		if copied := l.written(b.newOff+c.Off-b.off, c.Size); c.Off >= b.off && c.Off < b.end() && copied != nil {
-			clear(copied[min(from, noteTypeAt):min(from, noteHead)])
-			clear(copied[from:])
-			return nil // the old place is dead anyway
+	for _, s := range parts {
+		if at := l.now(s.off, s.size); l.written(at, s.size) != nil {
+			clear(l.written(at, s.size)) // the old place is dead anyway
+		} else {
+			l.dead = append(l.dead, span{at, s.size})
 		}
 	}
-	at := l.relocated.at(c.Off, c.Size)
-	l.dead = append(l.dead, span{at + from, c.Size - from})
-	if whole {
-		return nil
-	}
-	return []write{{off: at + noteTypeAt, data: make([]byte, noteHead-noteTypeAt)}}
-}
-
-// progsWithNote are the program headers of before, but for those of the note, which are as afterwards.
-func (l *layout) progsWithNote(im *image, g *goal) []elfimage.Prog {
-	progs := im.CopyProgs(im.Progs, 1)
-	if g.goesWhole() {
-		progs[g.cache.Prog] = elfimage.Prog{Type: elf.PT_NULL}
-	}
-	if n := l.note; n != nil {
-		progs = append(progs[:n.prog], append([]elfimage.Prog{l.progs[n.prog]}, progs[min(n.prog+1, len(progs)):]...)...)
-	}
-	return progs
 }

@@ -65,34 +65,15 @@ func (im *image) addressRoom(seg *elfimage.Prog) uint64 {
 
 // paddingAfter returns how many bytes, all zero and at most want, follow a
 // segment in file and memory before anything else does. A segment with which the
-// file ends has no padding. dead is how many of them, then all that there are, need not be zero: an edit
-// left them that was killed before anything referred to it.
-func (im *image) paddingAfter(seg *elfimage.Prog, want uint64) (n, dead uint64, err error) {
+// file ends has no padding.
+func (im *image) paddingAfter(seg *elfimage.Prog, want uint64) (uint64, error) {
 	end := seg.Off + seg.Filesz
 	next, ok := im.usedFrom(end)
 	if !ok || seg.Filesz != seg.Memsz {
-		return 0, 0, nil
+		return 0, nil
 	}
-	room := min(next-end, im.addressRoom(seg))
-	n = min(room, want)
-	b, err := im.Read(end, n)
-	if err != nil {
-		return 0, 0, err
-	}
-	zeros := uint64(leadingZeros(b))
-	if zeros == n {
-		return n, 0, nil
-	}
-	if b, err = im.Read(end, min(room, max(want, maxRecord))); err != nil {
-		return 0, 0, err
-	}
-	r, at, size := readRecord(b)
-	if r == nil || !isZero(b[at+size:]) || r.at != seg.Vaddr+seg.Filesz+uint64(at) || r.grown != seg.Vaddr ||
-		r.was != seg.Filesz || r.size != im.size || r.old != im.dynamicSum(im.Dynamic) {
-		return zeros, 0, nil
-	}
-	dead = uint64(at + size)
-	return max(n, dead), dead, nil
+	b, err := im.Read(end, min(next-end, im.addressRoom(seg), want))
+	return uint64(leadingZeros(b)), err
 }
 
 // inPadding places the new strings in the zeros between the end of a segment and the next page,
@@ -100,7 +81,6 @@ func (im *image) paddingAfter(seg *elfimage.Prog, want uint64) (n, dead uint64, 
 // get a driver link need no more; else each would have a PT_LOAD and about 4 KiB more.
 func (p *planner) inPadding() (*layout, error) {
 	list := p.goal.blob
-	head := uint64(roomHead)
 	own := p.im.Segment(p.im.StrAddr, p.im.StrSize)
 	if own == nil { // it runs on into the next one
 		return nil, nil
@@ -108,41 +88,17 @@ func (p *planner) inPadding() (*layout, error) {
 	if p.im.needsAnchor() { // which takes new section headers
 		return nil, nil
 	}
-	record := recordSpace(0, 0, 0)
+	need := p.im.StrSize + uint64(roomHead)
 	for _, seg := range p.readOnlySegments(own) {
-		last := p.im.lastSection(seg)
-		if last < 0 && len(p.im.Sections) > 0 {
-			continue
-		}
-		pad, dead, err := p.im.paddingAfter(seg, p.im.StrSize+head+roomFor(len(list))+record)
+		pad, err := p.im.paddingAfter(seg, need+roomFor(len(list)))
 		if err != nil {
 			return nil, err
 		}
-		if pad >= p.im.StrSize+head+leastRoom(len(list))+record {
-			p.free = []span{{seg.Off + seg.Filesz, dead}}
-			return p.moveTable(seg, last, pad-record)
+		if pad >= need+leastRoom(len(list)) {
+			return p.moveTable(seg, pad)
 		}
 	}
 	return nil, nil
-}
-
-// lastSection returns the section that can be larger for the time of an edit, so that strip keeps what is put after
-// the segment: the last one in it, of a type that no tool reads entry by entry; or -1.
-func (im *image) lastSection(seg *elfimage.Prog) int {
-	last, end := -1, uint64(0)
-	for i := range im.Sections {
-		if s := &im.Sections[i]; s.HasBytes() && s.Flags&elf.SHF_ALLOC != 0 && s.Off >= seg.Off &&
-			s.Off+s.Size <= seg.Off+seg.Filesz && s.Off+s.Size > end {
-			last, end = i, s.Off+s.Size
-		}
-	}
-	if last >= 0 {
-		switch im.Sections[last].Type {
-		case elf.SHT_PROGBITS, elf.SHT_REL, elf.SHT_RELA, elf.SHT_STRTAB:
-			return last
-		}
-	}
-	return -1
 }
 
 // readOnlySegments returns the string table's segment and then the others that
@@ -192,9 +148,8 @@ func (p *planner) endsSegment(own *elfimage.Prog) (bool, error) {
 	return im.zeros(end, rest)
 }
 
-// moveTable copies the table to the n zero bytes after a segment, of which a section is the last, or -1. There is
-// room for the record after them.
-func (p *planner) moveTable(seg *elfimage.Prog, last int, n uint64) (*layout, error) {
+// moveTable copies the table to the n zero bytes after a segment.
+func (p *planner) moveTable(seg *elfimage.Prog, n uint64) (*layout, error) {
 	off, addr := seg.Off+seg.Filesz, seg.Vaddr+seg.Filesz
 	skip := uint64(0)
 	if i := p.im.StringSection(); i >= 0 { // patchelf aligns the table to words
@@ -208,47 +163,13 @@ func (p *planner) moveTable(seg *elfimage.Prog, last int, n uint64) (*layout, er
 		return nil, err
 	}
 	l := p.asItIs()
-	off, addr = off+skip, addr+skip
-	record := recordSpace(0, 0, 0)
-	table := append(p.im.Alloc(n + record)[:0], old...)
-	table, at := appendRoom(table, p.goal.blob, n-skip-p.im.StrSize-uint64(roomHead))
-	symbols, err := p.symbolWrites(nil, addr)
-	if err != nil {
-		return nil, err
-	}
-	l.moveStrings(p.im, place{off, addr, uint64(len(table))})
+	table := append(p.im.Alloc(n)[:0], old...)
+	table, l.strings = appendRoom(table, p.goal.blob, n-skip-p.im.StrSize-uint64(roomHead))
+	l.moveStrings(p.im, place{off + skip, addr + skip, uint64(len(table))})
 	l.grow(p.im, seg, n)
-	l.strings = at
-	l.record, l.was = place{off + uint64(len(table)), addr + uint64(len(table)), record}, seg.Filesz
-	l.fresh = []write{{off: off, data: append(table, zero(record)...)}}
-	if last >= 0 {
-		s := &p.im.Sections[last]
-		l.wide, l.wider = last, l.record.off+record-s.Off-s.Size
-		if !p.sectionsAtOnce(l) {
-			return nil, nil
-		}
-	}
-	l.quiet = append(l.quiet, symbols...)
+	l.fresh = []write{{off: off + skip, data: table}}
 	l.dead = append(l.dead, p.deadTable(0)...)
-	return l, nil
-}
-
-// sectionsAtOnce gives section headers that change in more than one page another place, at the end of the file. False
-// where the file has data there that is not ELF.
-func (p *planner) sectionsAtOnce(l *layout) bool {
-	im := p.im
-	first, end := p.changedSections(l, l.wide)
-	if samePage(im.Shoff+uint64(first)*im.ShdrSize(), uint64(end-first+1)*im.ShdrSize()) {
-		return true
-	}
-	if im.imageEnd() < im.size {
-		return false
-	}
-	l.shoff = alignUp(im.size, 8)
-	w := im.sectionsAt(l.shoff, 0, l.sections...)
-	l.fresh = append(l.fresh, w)
-	l.size = w.off + w.len()
-	return true
+	return l, p.moveSymbols(l)
 }
 
 // deadTable is the table that a moved one leaves behind, unless some other

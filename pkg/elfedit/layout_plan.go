@@ -16,8 +16,7 @@ type planner struct {
 	spot    *noteSpot // where the resolution note can be, where that is in the file already
 	newNote bool      // it cannot stay there
 
-	free    []span // bytes without an owner that are dead: see paddingAfter
-	sparing bool   // a new PT_GNU_STACK or PT_NOTE takes the place of a header that the file can do without
+	sparing bool // a new PT_GNU_STACK or PT_NOTE takes the place of a header that the file can do without
 }
 
 var errNoInterpreter = errors.New("has no interpreter to change (no PT_INTERP)")
@@ -61,38 +60,27 @@ func (p *planner) place() (*layout, error) {
 			if err != nil {
 				return nil, err
 			}
-			if l != nil && p.tableFits(l) && p.switchDynamic(l) {
+			if l != nil && p.tableFits(l) {
 				return l, nil
 			}
 		}
 	}
-	l, err := p.inNewSegment(!g.fits)
-	if err == nil && !p.switchDynamic(l) {
-		if l, err = p.inNewSegment(true); err == nil {
-			p.switchDynamic(l)
-		}
-	}
-	return l, err
+	return p.inNewSegment()
 }
 
 // needsSegment reports whether something has to move for which only a new segment
 // has a place: .dynamic without a spare entry, a longer interpreter, a longer resolution
-// note, the table of needed versions. That is switched together with DT_NEEDED, in one write of
-// .dynamic: glibc stops at a version need whose library nobody needs
-// (elf/dl-version.c, _dl_check_map_versions).
+// note.
 func (p *planner) needsSegment() bool {
-	return !p.goal.fits || len(p.goal.renames) > 0 || p.goal.interp != nil && !p.interpreterFits() ||
+	return !p.goal.fits || p.goal.interp != nil && !p.interpreterFits() ||
 		p.goal.desc != "" && p.spot == nil
 }
 
-// interpreterFits reports whether the new interpreter fits where the old one is
-// and is written there in one piece. What is left of the old one becomes zeros: the
-// kernel wants the last byte to be one, and everybody stops at the first
-// (fs/binfmt_elf.c).
+// interpreterFits reports whether the new interpreter fits where the old one is. What is left of the old one becomes
+// zeros: the kernel wants the last byte to be one, and everybody stops at the first (fs/binfmt_elf.c).
 func (p *planner) interpreterFits() bool {
 	old := p.im.Prog(elf.PT_INTERP)
-	return uint64(len(*p.goal.interp)) < old.Filesz && p.im.interpText().off == old.Off && samePage(old.Off, old.Filesz) &&
-		p.alone(old)
+	return uint64(len(*p.goal.interp)) < old.Filesz && p.im.interpText().off == old.Off && p.alone(old)
 }
 
 // alone reports whether nothing else that has a header or a dynamic entry of its
@@ -104,11 +92,6 @@ func (p *planner) alone(q *elfimage.Prog) bool {
 		}
 	}
 	return false
-}
-
-// samePage reports whether n bytes at off are in one page, and so are written whole or not at all.
-func samePage(off, n uint64) bool {
-	return n == 0 || off/elfimage.PageSize == (off+n-1)/elfimage.PageSize
 }
 
 func alignUp(v, a uint64) uint64 {

@@ -63,19 +63,6 @@ func (p *planner) relocatable() (*relocation, error) {
 			return nil, cannot("a section at offset %#x overlaps the headers", s.Off)
 		}
 	}
-	// A killed edit leaves section headers that are ahead of .dynamic: strip would keep only what they name.
-	for _, t := range elfimage.TableSections {
-		if t.Tag == elf.DT_STRTAB { // sections of that type are many
-			continue
-		}
-		d, ok := im.Dyn(t.Tag)
-		i := slices.IndexFunc(im.Sections, func(s elfimage.Section) bool {
-			return s.Type == t.Type && s.Flags&elf.SHF_ALLOC != 0
-		})
-		if ok && i >= 0 && im.Sections[i].Addr != d.Val {
-			return nil, cannot("%v is %#x, and its section header says %#x", t.Tag, d.Val, im.Sections[i].Addr)
-		}
-	}
 	if seg.Filesz == seg.Memsz && seg.Off+seg.Filesz <= im.size && im.size-seg.Off-seg.Filesz <= maxBetween {
 		if seg.Filesz <= maxCopied && im.tablesAfter(seg) {
 			if r, err := p.copied(last); err == nil {
@@ -148,26 +135,7 @@ func (n *newSegment) beginAt(r *relocation) {
 		n.off = alignUp(im.size, 16)
 		n.addr = n.off - r.off + r.addr
 	}
-	n.start, n.data = n.off, make([]byte, 0, im.StrSize+8<<10)
-}
-
-// relocatedDynamic is .dynamic where it is in the relocated segment: it is
-// switched with the segment, and its address stays.
-func (n *newSegment) relocatedDynamic() error {
-	im, r := n.p.im, n.relocated
-	dyn := im.Prog(elf.PT_DYNAMIC)
-	if dyn == nil || n.l.dynamic != nil || r.stays() || !r.holds(im.DynOff, dyn.Filesz) {
-		return nil
-	}
-	b, err := im.Read(im.DynOff, dyn.Filesz)
-	if err != nil {
-		return err
-	}
-	to := r.at(im.DynOff, dyn.Filesz)
-	n.l.dynamic = &block{extent: extent{off: im.DynOff, size: dyn.Filesz, addr: dyn.Vaddr, rank: rankDynamic}, newOff: to,
-		newAddr: dyn.Vaddr, newSize: dyn.Filesz}
-	n.l.fresh = append(n.l.fresh, write{off: to, data: slices.Clone(b)})
-	return nil
+	n.data = make([]byte, 0, im.StrSize+8<<10)
 }
 
 // relocateSections gives the sections of the segment their new offsets.
@@ -217,34 +185,18 @@ func (n *newSegment) relocateProgs(progs []elfimage.Prog) error {
 	return nil
 }
 
-// followCopy lets every write to the relocated segment happen in the copy. What the
-// segment leaves is dead, unless something else overlaps it.
+// followCopy copies the relocated segment to its new place. What it leaves is dead, unless something else overlaps it.
 func (l *layout) followCopy(im *image) {
 	r := l.relocated
 	if r.stays() {
 		return
 	}
-	fresh := []write{{off: r.to, from: r.off, n: r.size}}
-	if r.size == 0 {
-		fresh = nil
+	if r.size > 0 {
+		l.fresh = append([]write{{off: r.to, from: r.off, n: r.size}}, l.fresh...)
 	}
-	move := func(list []write) (stay []write) {
-		for _, w := range list {
-			if w.data != nil && r.holds(w.off, w.len()) {
-				w.off = r.at(w.off, w.len())
-				fresh = append(fresh, w)
-			} else {
-				stay = append(stay, w)
-			}
-		}
-		return stay
-	}
-	rest := move(l.fresh)
-	l.live, l.quiet = move(l.live), move(l.quiet)
-	for i, d := range l.dead { // which .dynamic may refer to until it is switched
+	for i, d := range l.dead {
 		l.dead[i].off = r.at(d.off, d.size)
 	}
-	l.fresh = append(fresh, rest...)
 	l.table.off = r.at(l.table.off, im.StrSize)
 	if r.size > 0 && !im.standsOver(r) {
 		l.dead = append(l.dead, span{r.off, r.size})

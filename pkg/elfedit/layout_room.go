@@ -88,13 +88,8 @@ func (p *planner) useRoom(l *layout) (bool, error) {
 	for _, s := range alive {
 		clear(rest[s.off:s.end()])
 	}
-	junk := !isZero(rest) // what a killed edit left, unless somebody else uses it
-	if junk {
-		whole := true
-		complete, err := im.EachStringRef(func(off, _ uint64) { whole = taken(off) && whole })
-		if !whole || !complete || err != nil {
-			return false, err
-		}
+	if !isZero(rest) { // somebody else uses it
+		return false, nil
 	}
 	slices.SortFunc(alive, func(x, y span) int { return cmp.Compare(x.off, y.off) })
 	need := uint64(len(p.goal.blob)) + 1
@@ -117,18 +112,8 @@ func (p *planner) useRoom(l *layout) (bool, error) {
 	if !found {
 		return false, nil
 	}
-	for _, g := range gaps {
-		if !junk {
-			break
-		}
-		for _, s := range [][2]uint64{{g.off, min(g.end(), at)}, {max(g.off, at+need), g.end()}} {
-			if s[0] < s[1] {
-				l.dead = append(l.dead, span{im.StrOff + r.off + s[0], s[1] - s[0]})
-			}
-		}
-	}
 	l.strings = r.off + at
-	l.fresh = append(l.fresh, write{off: im.StrOff + l.strings, data: append([]byte(p.goal.blob), 0)})
+	l.live = append(l.live, write{off: im.StrOff + l.strings, data: append([]byte(p.goal.blob), 0)})
 	return true, nil
 }
 
@@ -151,7 +136,7 @@ func (p *planner) inPlace() (*layout, error) {
 		return nil, err
 	}
 	at := im.StrOff + off
-	if len(g.blob) > len(old) || !samePage(at, uint64(len(old))) || p.im.inOurRoom(off) {
+	if len(g.blob) > len(old) || p.im.inOurRoom(off) {
 		return nil, nil
 	}
 	free, err := p.unshared(g.retired)

@@ -40,16 +40,16 @@ func (p *planner) inLastSegment() (*layout, error) {
 // stays where it is: strip and objcopy write it back after the ELF header, and
 // kernels before 5.18 compute AT_PHDR from e_phoff. Where it cannot grow, the last
 // segment becomes longer instead: see relocation.
-func (p *planner) inNewSegment(dynamic bool) (*layout, error) {
+func (p *planner) inNewSegment() (*layout, error) {
 	l := p.asItIs()
-	m, err := p.moves(l, dynamic)
+	m, err := p.moves(l)
 	if err != nil {
 		return nil, err
 	}
 	for _, b := range m.moving {
 		if s := p.spot; s != nil && b.off < s.off+s.size && s.off < b.end() { // which moves, too
 			p.spot, p.newNote = nil, true
-			return p.inNewSegment(dynamic)
+			return p.inNewSegment()
 		}
 	}
 	return p.inSegment(l, m)
@@ -116,15 +116,10 @@ func (p *planner) inSegment(l *layout, m moves) (*layout, error) {
 			l.dead = append(l.dead, span{start, b.end() - start})
 		}
 	}
-	symbols, err := p.symbolWrites(n.blocks, l.table.addr)
-	if err != nil {
-		return nil, err
-	}
-	l.quiet = append(l.quiet, symbols...)
 	if m.relocated != nil {
 		l.followCopy(im)
 	}
-	return l, nil
+	return l, p.moveSymbols(l)
 }
 
 // moves is what moves into a new segment, or into the one that becomes longer.
@@ -133,43 +128,29 @@ type moves struct {
 	table   bool // the string table
 	grows   bool // that grows where it is
 	dynamic bool // .dynamic
-	lends   bool // program headers are lent while .dynamic is switched
 }
 
-// moves says that for a layout; dynamic asks for .dynamic to be among it. New strings that find room where the table is
-// are put there.
-func (p *planner) moves(l *layout, dynamic bool) (m moves, err error) {
-	im, g := p.im, p.goal
+// moves says that for a layout. New strings that find room where the table is are put there.
+func (p *planner) moves(l *layout) (m moves, err error) {
 	if m.headerPlace, err = p.headerPlace(l); err != nil {
 		return m, err
 	}
 	if m.moving, err = p.alsoMoving(m.moving); err != nil {
 		return m, err
 	}
-	m.dynamic = dynamic
-	overwritten, pointed := false, false // what .dynamic points to lies where the table grows; it is elsewhere
+	m.dynamic = !p.goal.fits
 	for _, b := range m.moving {
-		overwritten, pointed = overwritten || b.dynamic && b.off < m.tableEnd, pointed || b.dynamic
+		if b.dynamic && b.off < m.tableEnd && !p.im.hasDynamic() { // as .MIPS.options of a static program
+			return m, cannot("something would have to move in a file without a dynamic section to say where")
+		}
 		m.dynamic, m.table = m.dynamic || b.rank == rankDynamic, m.table || b.rank == rankStrings
 	}
-	if overwritten && !im.hasDynamic() { // what its type alone says: .MIPS.options of a static program
-		return m, cannot("something would have to move in a file without a dynamic section to say where")
-	}
-	if !m.table && len(g.texts) > 0 {
+	if !m.table && len(p.goal.texts) > 0 {
 		room, err := p.useRoom(l)
 		if err != nil {
 			return m, err
 		}
 		m.table = !room
-	}
-	// Until .dynamic is switched, program headers and section headers say where it finds things.
-	later := overwritten || im.hasDynamic() && len(im.Sections) > 0 && (m.table || pointed || g.changesDynamic(im))
-	switch r := m.relocated; {
-	case overwritten && r != nil: // .dynamic switches with the headers
-		m.dynamic = m.dynamic || r.stays() || !r.holds(im.DynOff, im.Prog(elf.PT_DYNAMIC).Filesz)
-	case later && r == nil && !m.dynamic:
-		m.lends = p.lentProgs(l, elfimage.Prog{Type: elf.PT_LOAD}) != nil
-		m.dynamic = !m.lends
 	}
 	return m, nil
 }
@@ -300,17 +281,6 @@ func (p *planner) alsoMoving(moving []block) ([]block, error) {
 			return nil, err
 		}
 	}
-	if len(g.renames) > 0 {
-		d, _ := im.Dyn(elf.DT_VERNEED)
-		size, ok := im.VersionTableSize(elf.DT_VERNEED)
-		off, mapped := im.FileOffset(d.Val, size)
-		if !ok || !mapped {
-			return nil, cannot("the table of needed versions cannot move")
-		}
-		if err := add(off, size, "the table of needed versions"); err != nil {
-			return nil, err
-		}
-	}
 	return moving, nil
 }
 
@@ -350,21 +320,6 @@ func (p *planner) clear(tableEnd uint64) ([]block, error) {
 	return more, nil
 }
 
-// lendable returns a program header that the loader can do without for the moment
-// between two writes, or -1; keep is none. It is the last of its type: at the end of the table it
-// keeps its place among them.
-func lendable(progs []elfimage.Prog, keep elfimage.Prog) int {
-	for _, t := range []elf.ProgType{elf.PT_NULL, elf.PT_GNU_PROPERTY, elf.PT_NOTE, elf.PT_GNU_RELRO,
-		elf.PT_GNU_EH_FRAME} {
-		for i := len(progs) - 1; i >= 0; i-- {
-			if progs[i].Type == t && progs[i] != keep {
-				return i
-			}
-		}
-	}
-	return -1
-}
-
 // newSegment is the content of a new PT_LOAD as it takes shape.
 type newSegment struct {
 	p      *planner
@@ -373,8 +328,7 @@ type newSegment struct {
 	off    uint64 // p_offset
 	addr   uint64 // p_vaddr
 	align  uint64
-	data   []byte // from start on
-	start  uint64 // the offset of off, or of section headers before it
+	data   []byte // from off on
 	blocks []block
 	interp *place // where the new interpreter is in it, or nil
 	moves         // relocated: the segment whose end this is, or nil: it is one of its own
@@ -393,22 +347,13 @@ func (n *newSegment) begin() {
 		}
 	}
 	const gap = 64 << 10 // closer, eu-elflint takes the new sections for parts of the segment below
-	note := n.l.note != nil && n.l.note.fresh
-	if shdrs := uint64(len(im.Sections)) * im.ShdrSize(); shdrs > 0 && im.Shoff+shdrs == im.size && !note {
-		n.l.heads = span{im.size, im.ShdrSize()} // one more
-	} else if shdrs > 0 {
-		n.l.heads = span{alignUp(im.size, 8), shdrs + 4*im.ShdrSize()}
-	}
-	n.off = alignUp(max(im.size, n.l.heads.end()), 16)
+	n.off = alignUp(im.size, 16)
 	n.addr = alignUp(top+gap, n.align) + n.off%n.align
-	if n.start = n.off; n.l.heads.size > 0 {
-		n.start = n.l.heads.off
-	}
-	n.data = im.Alloc(n.off - n.start + segmentHead + im.StrSize + 32<<10)[:n.off-n.start+segmentHead]
+	n.data = im.Alloc(segmentHead + im.StrSize + 32<<10)[:segmentHead]
 }
 
 // end returns the offset after what the segment has.
-func (n *newSegment) end() uint64 { return n.start + uint64(len(n.data)) }
+func (n *newSegment) end() uint64 { return n.off + uint64(len(n.data)) }
 
 // reserve returns the place of size more bytes, the offset of which is the same modulo align as at is.
 func (n *newSegment) reserve(size, align, at uint64) place {
@@ -421,7 +366,7 @@ func (n *newSegment) reserve(size, align, at uint64) place {
 }
 
 // bytes returns the n bytes at an offset, to be filled in.
-func (n *newSegment) bytes(off, size uint64) []byte { return n.data[off-n.start:][:size] }
+func (n *newSegment) bytes(off, size uint64) []byte { return n.data[off-n.off:][:size] }
 
 // add moves a block into the segment.
 func (n *newSegment) add(b *block) error {
@@ -486,9 +431,6 @@ func (n *newSegment) addDynamic() error {
 	if err := n.p.unreferenced(*b); err != nil {
 		return err
 	}
-	if b.newSize <= elfimage.PageSize && !samePage(n.end(), b.newSize+im.WordSize()) && !n.p.goal.onlyRunPath {
-		n.reserve(0, elfimage.PageSize, 0) // a later edit is one write
-	}
 	to := n.reserve(b.newSize, im.WordSize(), 0)
 	b.newOff, b.newAddr = to.off, to.addr
 	for i := range im.Progs {
@@ -532,7 +474,7 @@ func (n *newSegment) room(table place, data []byte, capacity uint64) {
 	grown, at := appendRoom(data, n.p.goal.blob, capacity)
 	n.data = grown
 	table.size = n.addr + n.end() - n.off - table.addr
-	n.l.strings = n.addr + n.start + at - n.off - table.addr
+	n.l.strings = n.addr + at - table.addr
 	n.l.moveStrings(n.p.im, table)
 }
 
@@ -565,28 +507,15 @@ func (n *newSegment) finish() error {
 	}
 	if n.relocated != nil {
 		n.relocateSections()
-		if err := n.relocatedDynamic(); err != nil {
-			return err
-		}
 	}
 	n.hold()
-	room := l.fresh // a string in the room of an earlier edit
-	l.record = place{n.off + segment.Filesz, n.addr + segment.Filesz,
-		recordSpace(len(n.blocks)+2+len(n.p.goal.retired)/4, len(im.Progs), max(0, len(l.progs)-len(im.Progs)))}
-	if n.relocated != nil && n.relocated.stays() {
-		l.was = n.relocated.size
-	}
-	trailing, err := n.t.write(im, l, l.record.off+l.record.size)
+	trailing, err := n.t.write(im, l, n.end())
 	if err != nil {
 		return err
 	}
-	// One write, of which the string table, .dynamic and the record are filled in later.
-	trailing[0] = write{off: n.start, data: append(append(n.data, zero(l.record.size)...), trailing[0].data...)}
-	l.fresh = append(trailing, room...)
+	trailing[0] = write{off: n.off, data: append(n.data, trailing[0].data...)} // one write
+	l.fresh = trailing
 	l.moved = n.blocks
-	if n.lends {
-		l.lent = n.p.lentProgs(l, segment)
-	}
 	progs := l.progs
 	for _, b := range n.blocks {
 		for _, i := range b.progs {
@@ -619,26 +548,6 @@ func (n *newSegment) finish() error {
 		l.progs = im.insert(progs, segment, n.null)
 	}
 	return nil
-}
-
-// lentProgs returns the program headers until .dynamic has been switched, with the places of
-// old, so that the old bytes are what they describe. They are as many as before, at the cost of
-// those that the loader can do without for the moment; nil where these are too few.
-func (p *planner) lentProgs(l *layout, segment elfimage.Prog) []elfimage.Prog {
-	im := p.im
-	progs, note := im.insert(l.progsWithNote(im, p.goal), segment, -1), elfimage.Prog{}
-	if l.note != nil {
-		note = l.progs[l.note.prog]
-	}
-	for len(progs) > len(im.Progs) {
-		i := lendable(progs, note)
-		if i < 0 {
-			return nil
-		}
-		progs = slices.Delete(progs, i, i+1)
-	}
-	im.fitTable(progs)
-	return progs
 }
 
 // insert returns the program headers with segment after the last PT_LOAD, in

@@ -224,30 +224,6 @@ func TestEveryPrefixOfANoteIsOldOrNew(t *testing.T) {
 	}
 }
 
-// A write that fails before the headers change is taken back.
-func TestNoteThatFailsIsTakenBack(t *testing.T) {
-	for name, l := range noteShapes() {
-		first := l.build(t)
-		for _, old := range [][]byte{first, edit(t, edit(t, first, Change{ResolutionNote: ptr(noteOf("old", 30))}), Change{ResolutionNote: ptr("")})} {
-			c := Change{ResolutionNote: ptr(noteOf("new", 5)), RunPath: &RunPath{elf.DT_RUNPATH, "/new/one"}}
-			e := planned(t, old, c)
-			for n := range e.prepared {
-				f := &memFile{b: bytes.Clone(old), fail: n + 1, short: true}
-				im, err := parseFile(f, int64(len(old)))
-				if err != nil {
-					t.Fatal(err)
-				}
-				if e, err = im.plan(c); err != nil {
-					t.Fatal(err)
-				}
-				if err := e.Apply(f); err == nil || !bytes.Equal(f.b, old) {
-					t.Errorf("%s: after write %d of %d has failed (%v) the file is another one", name, n+1, e.prepared, err)
-				}
-			}
-		}
-	}
-}
-
 // Notes of sizes that go up and down, and away and back, let the file grow no more than the
 // largest of them would.
 func TestNotesThatAlternateDoNotGrow(t *testing.T) {

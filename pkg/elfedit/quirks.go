@@ -98,12 +98,7 @@ func (n *newSegment) hold() {
 		if writable {
 			s.Flags |= elf.SHF_WRITE
 		}
-		if unused := slices.IndexFunc(t.sections, func(o elfimage.Section) bool {
-			return o.Size == 0 &&
-				o.NameOff == s.NameOff
-		}); ok && unused >= 0 {
-			t.sections[unused] = s // see takeBack
-		} else if ok {
+		if ok {
 			t.sections = append(t.sections, s)
 		}
 	}

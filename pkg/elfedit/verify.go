@@ -19,7 +19,6 @@ type verifier struct {
 	after  *image
 	owners []elfimage.Owner // of what there was before
 
-	claims  claims                     // of an edit that was interrupted and is finished
 	moving  bool                       // what is compared is the copy of a segment
 	cache   *elfimage.ResolutionCache  // that goes or is replaced, or nil
 	note    *elfimage.ResolutionCache  // that is new, or nil
@@ -36,18 +35,11 @@ type shifted struct {
 	by uint64
 }
 
-// claims are what the record of an interrupted edit says, where that is finished: the ranges of the file that may
-// change although they have no owner, and what symbols may name the old place of.
-type claims struct {
-	free  []span
-	moved []moved
-}
-
 // verify returns an error where the image after an edit does not say what was asked for, or
 // where anything else that the loader reads by name has changed; and a *BugError where bytes
 // have that the change is not about. changed are the ranges in which the two differ.
-func verify(before *image, after *elfimage.Image, c Change, changed []span, claims claims) error {
-	v := &verifier{c: c, claims: claims, before: before, after: &image{Image: after, size: uint64(after.Size())},
+func verify(before *image, after *elfimage.Image, c Change, changed []span) error {
+	v := &verifier{c: c, before: before, after: &image{Image: after, size: uint64(after.Size())},
 		owners: before.owned()}
 	if before.hasDynamic() {
 		if err := v.asked(); err != nil {

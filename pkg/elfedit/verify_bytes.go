@@ -53,7 +53,7 @@ func (v *verifier) allBytes(changed []span) error {
 // where that contradicts nothing that changes, or else nothing.
 func (v *verifier) resolutionNote() error {
 	c := v.c
-	was, err := v.before.resolutionNote()
+	was, err := v.before.ResolutionCache()
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (v *verifier) resolutionNote() error {
 	switch stale := c.RunPath != nil || c.Needed != nil || !same; {
 	case c.ResolutionNote != nil:
 		want = *c.ResolutionNote
-	case was != nil && !stale && !was.Silent:
+	case was != nil && !stale:
 		want = was.Description
 	}
 	now := ""
@@ -80,7 +80,7 @@ func (v *verifier) resolutionNote() error {
 	if now != want {
 		return bug("leaves the resolution note %.200q", now)
 	}
-	if was != nil && is != nil && was.Description == want && !was.Silent && (was.Section < 0 ||
+	if was != nil && is != nil && was.Description == want && (was.Section < 0 ||
 		v.before.Sections[was.Section].Size == was.Size) {
 		return nil
 	}
@@ -255,9 +255,6 @@ func eachDifference(a, b []byte, do func(from, to uint64) error) error {
 // unowned checks a change of bytes that have no owner: zeros between what has one, and
 // what patchelf fills holes with.
 func (v *verifier) unowned(from, to uint64, old []byte) error {
-	if v.claimed(span{from, to - from}) {
-		return nil
-	}
 	const padding = 16 // bytes, the largest alignment that tables have
 	mapped, left := false, false
 	for i, p := range v.before.Progs {
@@ -339,8 +336,6 @@ func (v *verifier) touch(o elfimage.Owner, from uint64, was, is []byte) error {
 	case (o.Kind == elfimage.OfSection || o.Kind == elfimage.OfSegment) && from >= v.before.Phoff &&
 		from+uint64(len(was)) <= v.before.tableEnd():
 		return nil // something of another tool's over the program headers, which are compared as values
-	case o.Kind == elfimage.OfSection && v.isFree(o.Index) && v.claimed(span{from, uint64(len(was))}):
-		return nil // a hole where something was that an interrupted edit has moved
 	}
 	now, there := v.now(o)
 	switch {
@@ -352,25 +347,6 @@ func (v *verifier) touch(o elfimage.Owner, from uint64, was, is []byte) error {
 		return eachDifference(was, is, func(x, y uint64) error { return v.symbols(o, now, from-o.Off+x, from-o.Off+y) })
 	}
 	return bug("overwrites %s at offset %#x", v.name(o), from)
-}
-
-// isFree tells the sections of zeros that an edit puts over what is free.
-func (v *verifier) isFree(i int) bool {
-	s := &v.before.Sections[i]
-	return v.before.isHole(i) || s.Type == elf.SHT_PROGBITS && s.Flags == elf.SHF_ALLOC &&
-		v.before.sectionNamed(i, cacheName)
-}
-
-// claimed reports whether the record of the edit that is finished names a range.
-func (v *verifier) claimed(s span) bool {
-	for end := s.end(); s.off < end; {
-		i := slices.IndexFunc(v.claims.free, func(c span) bool { return c.off <= s.off && s.off < c.end() })
-		if i < 0 {
-			return false
-		}
-		s.off = v.claims.free[i].end()
-	}
-	return true
 }
 
 func (v *verifier) fileHeader(from, to uint64) error {
@@ -389,8 +365,7 @@ func (v *verifier) isStrings(o elfimage.Owner) bool {
 		o.Kind == elfimage.OfSection && o.Index == v.before.StringSection()
 }
 
-// staleStrings tells the section header of a string table that an edit was killed over:
-// it says something else than DT_STRTAB and DT_STRSZ.
+// staleStrings tells the section header of a string table that says something else than DT_STRTAB and DT_STRSZ.
 func (v *verifier) staleStrings(o elfimage.Owner) bool {
 	return o.Kind == elfimage.OfSection && o.Index == v.before.StringSection() &&
 		(o.Addr != v.before.StrAddr || o.Size != v.before.StrSize)
@@ -606,9 +581,6 @@ func (v *verifier) symbols(o elfimage.Owner, now place, from, to uint64) error {
 		copy(rest[valueAt:], old[valueAt:valueAt+im.WordSize()])
 		by := uint64(0)
 		switch {
-		case int(shndx) == im.StringSection():
-			// Where an earlier edit was killed between its headers and .dynamic, the header of the section is ahead.
-			by = v.after.StrAddr - im.StrAddr
 		case shndx < elf.SHN_LORESERVE && int(shndx) < len(im.Sections):
 			if s := &im.Sections[shndx]; was >= s.Addr && was-s.Addr < max(s.Size, 1) {
 				by = v.after.Sections[shndx].Addr - s.Addr
@@ -616,11 +588,7 @@ func (v *verifier) symbols(o elfimage.Owner, now place, from, to uint64) error {
 		case shndx == elf.SHN_ABS && was == im.Prog(elf.PT_DYNAMIC).Vaddr:
 			by = v.after.Prog(elf.PT_DYNAMIC).Vaddr - was
 		}
-		follows := func(m moved) bool { // one at the end of a range may be of the next one, too
-			return was-m.addr <= m.size && v.sameAddress(is-was, m.newAddr-m.addr)
-		}
-		if !bytes.Equal(rest, old[:size]) || is != was && !v.sameAddress(is-was, by) &&
-			!slices.ContainsFunc(v.claims.moved, follows) {
+		if !bytes.Equal(rest, old[:size]) || is != was && !v.sameAddress(is-was, by) {
 			return bug("changes a symbol in %s", v.name(o))
 		}
 	}
@@ -645,9 +613,6 @@ func (v *verifier) sections() error {
 	anchor := v.before.anchorSection()
 	for i := range was {
 		a, b := was[i], is[i]
-		if a.Size == 0 && v.before.isHole(i) {
-			continue // of an edit that was stopped: see takeBack
-		}
 		b.Off, b.Addr, b.Size = a.Off, a.Addr, a.Size
 		if !was[i].HasBytes() && (is[i].Addr != was[i].Addr || is[i].Size != was[i].Size) && i != anchor {
 			return bug("changes the section header of %s", v.before.SectionName(i))
@@ -859,7 +824,7 @@ func (v *verifier) ownStrings(renamed map[uint64]uint64) error {
 		}
 	}
 	for _, s := range v.strings {
-		if s.off < v.before.StrSize && !v.claimed(span{v.before.StrOff + s.off, s.size}) &&
+		if s.off < v.before.StrSize &&
 			!slices.ContainsFunc(own, func(o span) bool { return o.off <= s.off && s.end() <= o.end() }) {
 			return bug("changes another string, at %#x of the string table", s.off)
 		}

@@ -552,20 +552,6 @@ func (im *Image) Stack() (stack *Prog) {
 	return stack
 }
 
-// Editing is a flag of a PT_LOAD from the first byte of an edit of package elfedit that a reader can see to the last
-// one. The gABI leaves it to operating systems (PF_MASKOS), no loader looks at it, and strip, llvm-strip, objcopy and
-// patchelf keep it.
-const Editing elf.ProgFlag = 0x0080_0000
-
-// Unfinished returns the index of the PT_LOAD that says that an edit is not finished, or -1.
-func Unfinished(progs []Prog) int {
-	return slices.IndexFunc(progs, func(p Prog) bool { return p.Type == elf.PT_LOAD && p.Flags&Editing != 0 })
-}
-
-// Stopped reports whether an edit of the file was interrupted, or is under way: any edit, of nothing too,
-// finishes it.
-func (im *Image) Stopped() bool { return Unfinished(im.Progs) >= 0 }
-
 // isDetached tells a debug file: it keeps the program headers of the file that it
 // was split from, but its allocated sections hold no bytes. No linker makes a
 // read-only section that holds none.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"debug/elf"
 	"slices"
-	"strings"
 )
 
 // A ResolutionCache is the note that patchelf --build-resolution-cache writes (0.19,
@@ -15,7 +14,6 @@ type ResolutionCache struct {
 	Prog        int    // index of the PT_NOTE that is this note and nothing else but zeros after it, or -1
 	Section     int    // index of the section that is this note, or -1; where Prog is not -1 its size may be another
 	Description string // what it says: see package resolution
-	Silent      bool   // of type 0, which no loader reads: it is Blank, or of an edit that was killed
 }
 
 // Owner and type of a resolution cache (patchelf 0.19, src/patchelf.cc; the loader's
@@ -28,31 +26,13 @@ const (
 // ResolutionCache returns the cache that a loader reads, or nil where there is none.
 func (im *Image) ResolutionCache() (*ResolutionCache, error) {
 	all, err := im.ResolutionCaches()
-	for i := range all {
-		if !all[i].Silent {
-			return &all[i], nil
-		}
+	if len(all) == 0 {
+		return nil, err
 	}
-	return nil, err
+	return &all[0], nil
 }
 
-// SilencedCache returns a cache that says something and that no loader reads, or nil: an interrupted edit has left it.
-func (im *Image) SilencedCache() (*ResolutionCache, error) {
-	all, err := im.ResolutionCaches()
-	for i := range all {
-		if all[i].Silent && !all[i].Blank() {
-			return &all[i], nil
-		}
-	}
-	return nil, err
-}
-
-// Blank reports whether the cache is one that no loader reads and that says nothing.
-func (c *ResolutionCache) Blank() bool {
-	return c.Silent && strings.Trim(c.Description, "\x00") == ""
-}
-
-// ResolutionCaches returns all notes of the cache's owner and type, and those of type 0.
+// ResolutionCaches returns all notes of the cache's owner and type.
 func (im *Image) ResolutionCaches() (all []ResolutionCache, err error) {
 	const most = 1000
 	left := uint64(maxNotes)
@@ -67,10 +47,10 @@ func (im *Image) ResolutionCaches() (all []ResolutionCache, err error) {
 			return nil, err
 		}
 		for n := range im.eachNoteIn(b, padding) {
-			if string(n.owner) != CacheOwner || n.typ != CacheType && n.typ != 0 {
+			if string(n.owner) != CacheOwner || n.typ != CacheType {
 				continue
 			}
-			c := ResolutionCache{Off: p.Off + n.start, Size: n.end - n.start, Prog: -1, Silent: n.typ == 0,
+			c := ResolutionCache{Off: p.Off + n.start, Size: n.end - n.start, Prog: -1,
 				Description: string(b[n.desc : n.desc+n.size])}
 			if n.start == 0 && len(bytes.Trim(b[n.end:], "\x00")) == 0 {
 				c.Prog = i

@@ -31,14 +31,6 @@ func (c *Case) runPath() {
 	c.byProcessor()
 	c.loadedElsewhere()
 	c.stack()
-	switch {
-	case c.file.Editing:
-		c.say(finding.StoppedEdit, remedy.Remedy{}, "the file is being edited by these tools: it loads, but is not finished yet")
-	case c.file.Stopped:
-		c.say(finding.StoppedEdit, c.normalize().And(
-			" finishes it, as any edit does; then make the edit that was stopped again, unless the run path is the new one"),
-			"an edit of the file by these tools was stopped in its middle: it loads, but is not finished")
-	}
 	if c.file.Shadow {
 		c.say(finding.ShadowedRPath, c.normalize().And(" leaves DT_RUNPATH alone"),
 			"the file has a DT_RPATH, %q, beside its DT_RUNPATH; the loader ignores it", c.file.RPath)

@@ -168,7 +168,7 @@ func (c *Case) follows(r remedy.Remedy) func(*files.File) {
 			}
 		}
 		if rules != nil && rules.Maps == 0 && what.Note == "" {
-			f.RPath, f.Shadow, f.Stopped = "", false, false
+			f.RPath, f.Shadow = "", false
 		}
 		if what.Note != "" {
 			f.Note, f.NoteErr = nil, nil

@@ -18,7 +18,6 @@ import (
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/resolution"
-	"cuda-runpath/pkg/tree"
 )
 
 // File is a file that was looked at: what the file system says of it, and what the loader of a program reads of it.
@@ -34,9 +33,7 @@ type File struct {
 	InterpErr error
 	// Executes: a program that needs the C library alone, and calls its execv, as a compiled wrapper does.
 	Executes bool
-	Stopped  bool // an edit of it is not finished: see [elfimage.Image.Stopped]
-	Editing  bool // because it is under way: somebody has the file's lock
-	Seen     any  // what [Options.Look] returned
+	Seen     any // what [Options.Look] returned
 
 	*later
 }
@@ -209,9 +206,6 @@ func parse(host string, fd int, opened bool, room *[headSize]byte) (f *File, im 
 	}
 	if opened {
 		im.ReadSections()
-	}
-	if f.Stopped = im.Stopped(); f.Stopped {
-		f.Editing = tree.Locked(fd)
 	}
 	f.take(im, fd)
 	return f, im

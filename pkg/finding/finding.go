@@ -114,8 +114,6 @@ func (f *Finding) FixInPackage() remedy.Text {
 		return "add cudaRunpathHook to nativeBuildInputs, which drops empty entries"
 	case StubEntry:
 		return "add stubReplace to nativeBuildInputs, and do not set dontStubReplace"
-	case StoppedEdit:
-		return "have it built again: an edit by hand was stopped there"
 	case DriverBeforeCompat:
 		return "add addCudaCompatRunpath to nativeBuildInputs, and do not set dontAddCudaCompatRunpath"
 	case Ambiguous:

@@ -37,7 +37,6 @@ const (
 	UnreadableFile     = "unreadable-file"
 	DriverByName       = "driver-by-name"
 	ExecutableStack    = "executable-stack"
-	StoppedEdit        = "stopped-edit"
 	ByEnvironment      = "decided-by-environment"
 	NothingChecked     = "nothing-checked"
 	NoInterpreter      = "missing-interpreter"
@@ -163,10 +162,6 @@ var situations = []Situation{
 	{ExecutableStack, Warning, "the file asks for an executable stack",
 		"glibc 2.41 and newer refuse to dlopen such a library; every process that loads it at start gets an executable " +
 			"stack."},
-	{StoppedEdit, Warning, "an edit of the file was stopped in its middle",
-		"The file loads, with its old or its new run path, but is not what the edit was to make of it: what is dead may " +
-			"still be in it, and headers may be others than those that are to stay. A full disk or a kill does that. While an " +
-			"editor has the file's lock, it is being edited."},
 	{GPUCodeMissing, Error, "no code for a GPU that was asked for",
 		"The program stops with CUDA_ERROR_NO_BINARY_FOR_GPU (209) on that GPU: no kernel image is available for execution " +
 			"on the device. With relocatable device code it is CUDA_ERROR_NOT_FOUND (500), named symbol not found."},

@@ -8,7 +8,6 @@ import (
 	"io"
 	"slices"
 
-	"cuda-runpath/pkg/elfedit"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/gpucode"
 )
@@ -24,9 +23,8 @@ type Work struct {
 	Uncut string
 
 	options Options
-	from    io.ReaderAt   // the file, as an edit that was interrupted would have left it
-	size    int64         // of that
-	first   *elfedit.Edit // what finishes that edit
+	from    io.ReaderAt // the file
+	size    int64       // of that
 }
 
 // ErrSkipped is wrapped by the errors of Decide that say why a file is none to be thinned.
@@ -51,10 +49,7 @@ func Decide(r io.ReaderAt, size int64, head []byte, o Options, length Length,
 		}
 	}
 	w := &Work{options: o, from: r, size: size}
-	head, err := w.finish(head)
-	if err != nil {
-		return nil, err
-	}
+	var err error
 	if w.Code, err = gpucode.Read(w.from, w.size, head); err != nil {
 		return nil, err
 	}
@@ -89,27 +84,8 @@ func Decide(r io.ReaderAt, size int64, head []byte, o Options, length Length,
 	return w, nil
 }
 
-// finish lets the work begin where an edit that was interrupted would have ended, and returns how that begins. Of a
-// file that cannot be read, who reads its code says what is wrong.
-func (w *Work) finish(head []byte) ([]byte, error) {
-	im, err := elfimage.ParseHead(w.from, w.size, head)
-	if err != nil {
-		return head, nil //nolint:nilerr // see above
-	}
-	if w.first, _, err = elfedit.Finish(im); w.first == nil || err != nil {
-		im.Release()
-		return head, err
-	}
-	w.from, w.size = w.first.Planned()
-	head = make([]byte, min(w.size, elfimage.HeadSize))
-	return head, elfimage.ReadFull(w.from, head, 0)
-}
-
 // Empty reports whether the file is as it should be.
-func (w *Work) Empty() bool { return w.Cut == nil && w.Plan.Empty() && w.first == nil }
-
-// Finishes reports whether all there is to do is to finish an edit that was interrupted.
-func (w *Work) Finishes() bool { return w.first != nil && w.Cut == nil && w.Plan.Empty() }
+func (w *Work) Empty() bool { return w.Cut == nil && w.Plan.Empty() }
 
 // Size is the length of what is written, in bytes.
 func (w *Work) Size() int64 {
@@ -125,7 +101,7 @@ func (w *Work) Anew() bool { return w.Cut != nil }
 // Removed returns the parts of the file, each from an offset up to another, in order, which are zeros after Write: they
 // need not be in the copy.
 func (w *Work) Removed() (parts [][2]int64) {
-	if w.Cut != nil || w.first != nil {
+	if w.Cut != nil {
 		return nil
 	}
 	for i := range w.Plan.containers {
@@ -152,11 +128,6 @@ func (w *Work) Write(to Copy) error {
 			return err
 		}
 		return w.Cut.Check(to, w.Cut.Size())
-	}
-	if w.first != nil {
-		if err := w.first.Apply(to); err != nil {
-			return err
-		}
 	}
 	if err := w.Plan.Apply(w.from, to); err != nil {
 		return err

@@ -402,15 +402,6 @@ func tryLock(fd int) bool {
 	return !errors.Is(ignoringEINTR(func() error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) }), unix.EWOULDBLOCK)
 }
 
-// Locked reports whether another process has the lock of an open file.
-func Locked(fd int) bool {
-	err := ignoringEINTR(func() error { return unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB) })
-	if err == nil {
-		err = ignoringEINTR(func() error { return unix.Flock(fd, unix.LOCK_UN) })
-	}
-	return errors.Is(err, unix.EWOULDBLOCK)
-}
-
 // asOpened reports whether what is open at a descriptor is the file that was opened to be
 // read, and as it was then. The time of the last change of the inode is one that nobody can
 // set (inode(7), ctime): who sets the modification time back is noticed.

@@ -11,7 +11,6 @@ import (
 	"cuda-runpath/pkg/cli/walk"
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/driver/symbols"
-	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/edit/runpaths"
 	"cuda-runpath/pkg/normal"
 	"cuda-runpath/pkg/remedy"
@@ -124,7 +123,6 @@ func (e *Editor) visit(f *tree.File) *outcome {
 	case r.Action == tree.Unchanged && notes != "":
 		o.Line += " (" + command.Printable(notes) + ")"
 	case r.Action == tree.Edited && e.session.Quiet: // the line need not be put together
-	case r.Reason == edit.Finished:
 	case r.Action == tree.Edited && (r.ClearedStack || r.Note.Changed()) && r.Before.Tag == r.After.Tag &&
 		slices.Equal(r.Before.List, r.After.List):
 		o.Line = command.Printable(notes)

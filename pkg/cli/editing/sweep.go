@@ -67,9 +67,6 @@ func Report(s *walk.Session, f *tree.File, r *edit.Result, before, after edit.St
 	for _, name := range r.MovedNotes {
 		o.Warn = append(o.Warn, "moved the note "+name+", whose owner may have relied on its place")
 	}
-	if r.Dropped != "" {
-		o.Warn = append(o.Warn, "an edit of it was interrupted, and what that left about itself is not followed: "+r.Dropped)
-	}
 	if r.NoNote != nil {
 		o.Warn = append(o.Warn, r.NoNote.Error())
 	}

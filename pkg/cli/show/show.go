@@ -41,9 +41,6 @@ type shownFile struct {
 	// CompatNote is NVIDIA's note .note.cuda.fwd_compatibility; nil where the file has none.
 	CompatNote *forwardcompat.Note `json:"compat_note,omitempty"`
 
-	// Edit says that an edit of the file is not finished: "interrupted", or "under way" while an editor has its lock.
-	Edit string `json:"edit,omitempty"`
-
 	loadable bool // a program or a shared library
 }
 
@@ -107,11 +104,6 @@ func (r *shownFile) read(f *tree.File) error {
 	r.Class, r.Machine = im.Class.String(), im.Machine.String()
 	r.skip(string(im.SkipReason()))
 	r.loadable = im.Loadable()
-	if im.Stopped() {
-		if r.Edit = "interrupted"; tree.Locked(f.FD()) {
-			r.Edit = "under way"
-		}
-	}
 	if stack := im.Stack(); stack != nil {
 		executable := stack.Flags&elf.PF_X != 0
 		r.ExecStack = &executable
@@ -214,12 +206,6 @@ func (r *shownFile) print(w io.Writer, only string) {
 	}
 	if r.Reason != "" {
 		fmt.Fprintf(&b, "  %-12s %s\n", "skipped", command.Printable(r.Reason))
-	}
-	switch r.Edit {
-	case "interrupted":
-		line("edit", "was interrupted: the file loads; any edit finishes it")
-	case "under way":
-		line("edit", "under way: the file is being edited")
 	}
 	io.WriteString(w, b.String())
 }

@@ -154,9 +154,7 @@ func (r *thinned) decided(work *thin.Work, size int64) {
 
 // finished notes what was done to a file whose length was size.
 func (r *thinned) finished(work *thin.Work, size int64, result *edit.Result) {
-	if result.Action = tree.Edited; work.Finishes() {
-		result.Reason = edit.Finished
-	}
+	result.Action = tree.Edited
 	if work.Cut != nil {
 		result.MovedNotes = work.Cut.MovedNotes
 		r.Cut = uint64(max(0, size-work.Size()))

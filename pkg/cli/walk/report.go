@@ -19,7 +19,7 @@ import (
 type Report struct {
 	Path   string      `json:"path"`
 	Action tree.Action `json:"action"`
-	Reason string      `json:"reason,omitempty"` // why it was skipped or failed, or that an interrupted edit was finished
+	Reason string      `json:"reason,omitempty"` // why it was skipped or failed
 	Tag    string      `json:"tag,omitempty"`    // DT_RUNPATH or DT_RPATH: what the file has afterwards
 	// The entries of the run path; nil, and absent, of a command that does not look at it.
 	Before []string `json:"before,omitzero"`
