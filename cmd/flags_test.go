@@ -58,6 +58,8 @@ var obeyed = map[string]map[string]flagUse{
 		"ignore-finding": {given: "--ignore-finding empty-entry"}, "list-findings": {given: "--list-findings"}, "explain": {given: "--explain empty-entry"},
 		"update-baseline": {given: "--baseline accepted --update-baseline", without: "--baseline accepted"},
 		"assume-driver":   {given: "-v --assume-driver D/assumed", without: "-v"}, "for": {given: "--for 7.0"},
+		"fix": {given: "--fix lib.so", without: "lib.so"}, "dry-run": {given: "--fix --dry-run lib.so", without: "--fix lib.so"},
+		"in-place": {given: "--fix --in-place lib.so", without: "--fix lib.so"},
 	},
 	"runpath gpu":  {"for": {given: "--for 7.0"}, "cuda": {given: "--for 9.0 --cuda 12.0", without: "--for 9.0"}, "verbose": {given: "--for 8.0 -v", without: "--for 8.0"}, "strict": {given: "--strict --for 90-real", without: "--for 90-real"}, "warn": {given: "--warn --for 7.0", without: "--for 7.0"}, "nix": {given: "--nix --for 8.0", without: "--for 8.0"}},
 	"runpath thin": {"for": {given: "--for 7.0"}, "blank-options": {given: "--blank-options"}, "cut": {given: "--for 7.0 --cut signed.so", without: "--for 7.0 signed.so"}, "keep-length": {given: "--for 7.0 --keep-length cut.so", without: "--for 7.0 cut.so"}, "image": {reason: "tests/thin makes images"}, "keep-ptx": {given: "--for 8.0 --keep-ptx", without: "--for 8.0"}, "nix": {given: "--for 9.9 --nix", without: "--for 9.9"}, "dry-run": {given: "--for 9.0 --dry-run", without: "--for 9.0"}, "json": {given: "--for 9.0 --json", without: "--for 9.0"}, "verbose": {given: "--for 7.0 -v", without: "--for 7.0"}, "quiet": {given: "--for 9.0 -q", without: "--for 9.0"}},

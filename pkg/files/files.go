@@ -354,7 +354,8 @@ func (fs *Files) parsed(host string, fd int) *File {
 func (fs *Files) TakeOpen(p string, fd int) {
 	var st, named unix.Stat_t
 	at := fs.At(p)
-	if at.Errno != 0 || unix.Fstat(fd, &st) != nil || unix.Lstat(at.Host, &named) != nil || st.Dev != named.Dev ||
+	if fs.base != nil || // a view makes its files of others
+		at.Errno != 0 || unix.Fstat(fd, &st) != nil || unix.Lstat(at.Host, &named) != nil || st.Dev != named.Dev ||
 		st.Ino != named.Ino {
 		return
 	}

@@ -45,14 +45,8 @@ func (ix *Index) Change(ctx context.Context, plans []*Plan, c Changing) (stopped
 	if len(steps) == 0 {
 		return nil, nil
 	}
-	var steppedIn map[*Record][]recorded
-	if c.Records != nil && !c.DryRun {
-		if steppedIn, err = c.Records.add(steps); err != nil {
-			return nil, err
-		}
-	}
 	done, again := 0, false
-	stopped = Apply(ctx, steps, c.Carrying, func(r Result) {
+	stopped, err = c.Records.Carry(ctx, steps, c.Carrying, func(r Result) {
 		if done++; c.Progress != nil {
 			c.Progress(done, len(steps))
 		}
@@ -65,14 +59,8 @@ func (ix *Index) Change(ctx context.Context, plans []*Plan, c Changing) (stopped
 			}
 		}
 	})
-	for r, steps := range steppedIn {
-		err := r.taken(steps, func(s *Step) bool {
-			result := byPath[s.At.Path].Result
-			return result.Known && result.After == s.To
-		})
-		if err != nil {
-			stopped = errors.Join(stopped, err)
-		}
+	if err != nil {
+		return nil, err
 	}
 	if again && stopped == nil { // files were counted on that are not as planned
 		ix.asked = nil

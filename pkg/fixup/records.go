@@ -196,6 +196,27 @@ func (rs *Records) add(steps []Step) (by map[*Record][]recorded, err error) {
 	return by, nil
 }
 
+// Carry notes steps in the records, of which there may be none, and carries them out: see [Apply]. After err nothing was
+// changed; stopped, which may be a *[tree.Stopped], is why not all is done.
+func (rs *Records) Carry(ctx context.Context, steps []Step, c Carrying, emit func(Result)) (stopped, err error) {
+	var in map[*Record][]recorded
+	if rs != nil && !c.DryRun {
+		if in, err = rs.add(steps); err != nil {
+			return nil, err
+		}
+	}
+	done := map[string]Result{}
+	stopped = Apply(ctx, steps, c, func(r Result) {
+		done[r.Path] = r
+		emit(r)
+	})
+	for r, steps := range in {
+		err := r.taken(steps, func(s *Step) bool { return done[s.At.Path].Known && done[s.At.Path].After == s.To })
+		stopped = errors.Join(stopped, err)
+	}
+	return stopped, nil
+}
+
 // taken leaves those steps in a record that were taken.
 func (r *Record) taken(steps []recorded, was func(*Step) bool) error {
 	done := slices.DeleteFunc(slices.Clone(steps), func(s recorded) bool { return !was(s.Step) })

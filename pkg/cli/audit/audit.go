@@ -59,6 +59,9 @@ runpath audit --sarif findings.sarif --baseline accepted app`,
 			{Name: "list-findings", Usage: "list the kinds of findings, and examine nothing"},
 			{Kind: command.String, Name: "explain", Words: kinds,
 				Usage: "say what the kind of finding `ID` is about, and examine nothing"},
+			{Name: "fix", Usage: "carry out the remedies of errors and warnings that change one file here, without a condition: " +
+				"stub directories, the driver link, empty entries, directories of a build; autoPatchelf --undo takes it back"},
+			flags.Writing[0], command.DryRunFlag,
 			findings.InPackage, command.RootFlag, findings.Ignore, flags.Strict, loading.AssumeDriver, loading.CPU,
 			loading.ReadsNote, gpus.For,
 		}, flags.Search...), flags.Tree...),
@@ -134,6 +137,16 @@ func auditPaths(s *walk.Session, c *command.Line) error {
 	l, err := loader.New(search)
 	if err != nil {
 		return err
+	}
+	if c.Bool("fix") {
+		if l, err = fix(s, c, l, options, &out); err == nil && l == nil {
+			l, err = loader.New(search)
+		}
+		if err != nil {
+			return err
+		}
+	} else if s.DryRun || c.Bool("in-place") {
+		return command.Misuse("--dry-run and --in-place are for --fix")
 	}
 	return runAudit(s, audit.New(l, options), findings.Rooted(c, l, s), out)
 }

@@ -27,6 +27,8 @@ type Edit struct {
 
 	Maps      runpath.Map
 	WhenNeeds bool // AddDriverLink only where the file needs the driver
+	// Entries, where it is not nil, changes the list before the maps do.
+	Entries func(runpath.List) runpath.List
 	// Rewrite replaces the maps where it is not nil.
 	Rewrite func(runpath.List) runpath.List
 	// Shrink, where it is not nil, drops unused entries instead, but those of which it is
@@ -175,6 +177,9 @@ func (d *decision) rewrite(im *elfimage.Image, before runpath.List, maps runpath
 			return nil, runpath.Notes{}, err
 		}
 		file.Needed = needed
+	}
+	if d.Entries != nil {
+		before = d.Entries(before)
 	}
 	after, notes := d.Normal.Apply(file, before, maps)
 	return after, notes, nil
