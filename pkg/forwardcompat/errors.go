@@ -23,6 +23,7 @@ var Errors = [...]Error{
 		"the driver does not find libnvidia-ptxjitcompiler.so.1"},
 	{222, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "the provided PTX was compiled with an unsupported toolchain",
 		"there is only PTX, and it is newer than the driver"},
+	{223, "CUDA_ERROR_JIT_COMPILATION_DISABLED", "PTX JIT compilation was disabled", "CUDA_DISABLE_PTX_JIT is set"},
 	{500, "CUDA_ERROR_NOT_FOUND", "named symbol not found", "relocatable device code was linked for other GPUs"},
 	{803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", "system has unsupported display driver / cuda driver combination",
 		"libcuda.so.1 and the kernel module are not of one version"},

@@ -21,6 +21,8 @@ import (
 type GPU struct {
 	gpucode.Capability // 0 where it is not known, and then there is a name
 	Name, Source       string
+	UUID               string // "" where it is not known
+	Memory             uint64 // bytes; 0 where it is not known
 }
 
 // GPUs are kinds of GPUs, sorted.
@@ -40,17 +42,29 @@ func (h *Host) GPUs(drv *Driver) (all GPUs) {
 	if all = h.askSMI(drv); all == nil {
 		all = h.pciGPUs()
 	}
+	return all.Kinds()
+}
+
+// Kinds returns GPUs of each kind one, sorted.
+func (g GPUs) Kinds() GPUs {
+	all := slices.Clone(g)
 	slices.SortFunc(all, func(a, b GPU) int {
 		return cmp.Or(int(a.Capability)-int(b.Capability), strings.Compare(a.Name, b.Name))
 	})
 	return slices.CompactFunc(all, func(a, b GPU) bool { return a.Capability == b.Capability && a.Name == b.Name })
 }
 
-// askSMI asks the nvidia-smi that came with the driver, on this host alone. It sees what the
+// askSMI asks nvidia-smi for the GPUs, in the order of the PCI bus.
+func (h *Host) askSMI(drv *Driver) GPUs {
+	// Of an old driver, which does not know compute_cap, nothing is understood.
+	return smiGPUs(h.smi(drv, "--query-gpu=compute_cap,name,uuid,memory.total", "--format=csv,noheader,nounits"))
+}
+
+// smi returns what the nvidia-smi that came with the driver says, on this host alone. It sees what the
 // process may use, which in a container is less than what /sys shows.
-func (h *Host) askSMI(drv *Driver) (all GPUs) {
+func (h *Host) smi(drv *Driver, args ...string) (out, program string) {
 	if !h.Root.IsHost() || drv.Directory == "" {
-		return nil
+		return "", ""
 	}
 	for _, dir := range []string{drv.Directory, path.Join(drv.Directory, "../bin"), "/usr/bin",
 		"/run/current-system/sw/bin"} {
@@ -58,21 +72,24 @@ func (h *Host) askSMI(drv *Driver) (all GPUs) {
 		if h.Root.Exists(smi) && h.trusted(smi) == nil {
 			limit, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 			defer cancel()
-			cmd := exec.CommandContext(limit, smi, "--query-gpu=compute_cap,name", "--format=csv,noheader")
+			cmd := exec.CommandContext(limit, smi, args...)
 			cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+drv.Directory)
-			out, _ := cmd.Output() // of an old driver, which does not know compute_cap, nothing is understood
-			return smiGPUs(string(out), smi)
+			out, _ := cmd.Output()
+			return string(out), smi
 		}
 	}
-	return nil
+	return "", ""
 }
 
-// smiGPUs reads what nvidia-smi prints, "9.0, NVIDIA H100 80GB HBM3" a line.
+// smiGPUs reads what nvidia-smi prints, "9.0, NVIDIA H100 80GB HBM3, GPU-0e6b…, 81559" a line, the last in MiB.
 func smiGPUs(out, source string) (all GPUs) {
 	for line := range strings.Lines(out) {
-		number, name, _ := strings.Cut(line, ",")
-		if t, err := gpucode.ParseTargets(number); err == nil {
-			all = append(all, GPU{t[0].Capability, strings.TrimSpace(name), source})
+		fields := strings.Split(strings.TrimSpace(line), ", ")
+		if t, err := gpucode.ParseTargets(fields[0]); err == nil && len(fields) >= 4 {
+			n := len(fields)
+			mebibytes, _ := strconv.ParseUint(fields[n-1], 10, 32)
+			all = append(all, GPU{Capability: t[0].Capability, Name: strings.Join(fields[1:n-2], ", "), Source: source,
+				UUID: fields[n-2], Memory: mebibytes << 20})
 		}
 	}
 	return all
@@ -106,11 +123,14 @@ const (
 )
 
 // model returns the driver's name of a GPU, "" where it tells none.
-func (h *Host) model(information string) string {
+func (h *Host) model(information string) string { return h.told(information, "Model:") }
+
+// told returns what the driver's file about a GPU says after a word.
+func (h *Host) told(information, word string) string {
 	b, _ := h.Root.ReadFile(information, 4<<10)
 	for line := range strings.Lines(string(b)) {
-		if model, ok := strings.CutPrefix(line, "Model:"); ok {
-			return strings.TrimSpace(model)
+		if value, ok := strings.CutPrefix(line, word); ok {
+			return strings.TrimSpace(value)
 		}
 	}
 	return ""
@@ -137,7 +157,7 @@ func (h *Host) pciGPUs() (all GPUs) {
 		h.Saw(information)
 		name := cmp.Or(h.model(information), fmt.Sprintf("PCI device 10de:%04x", id))
 		c, _ := gpucode.OfDevice(id)
-		all = append(all, GPU{c, name, slot + ", " + gpucode.DeviceTable})
+		all = append(all, GPU{Capability: c, Name: name, Source: slot + ", " + gpucode.DeviceTable})
 	}
 	return all
 }

@@ -21,8 +21,8 @@ hostDriver doctor .venv`,
 	ArgsUsage: "[PROGRAM]",
 	Description: `PROGRAM may be a directory, as .venv or a store path, or an interpreter of Python: then all that it
 holds is summed up, each package as Python imports it; what none of them opens for sure is a warning at most. Prints
-a line for each fact, with its source, and below it the fix. The exit status is 0 if nothing was found that keeps a
-CUDA program from working, else 1. Nothing of the program is run or loaded; the driver's nvidia-smi is asked which
+a line for each fact, with its source, and below it the fix. The exit status is 1 if a CUDA program cannot work, 0
+if nothing was found that keeps one from working, or it is not known. Nothing of the program is run or loaded; the driver's nvidia-smi is asked which
 GPU there is.`,
 	Flags: []*command.Flag{rootFlag, machineFlag, fromFlag, prefixFlag, gpuFlag, jsonFlag},
 	Action: func(l *command.Line) error {
@@ -59,7 +59,11 @@ GPU there is.`,
 		d := (&doctor.Doctor{Host: h, Machine: m, Prefix: c.prefix, AsRoot: os.Geteuid() == 0,
 			Itself: thisProgram(), For: gpus}).Diagnose(program)
 		if c.Bool("json") {
-			fields := map[string]any{"machine": d.Machine, "works": d.Works, "facts": d.Facts}
+			var works any = d.Works
+			if d.Unknown() != nil {
+				works = nil
+			}
+			fields := map[string]any{"machine": d.Machine, "works": works, "facts": d.Facts}
 			if d.Program != "" {
 				fields["program"] = d.Program
 			}
@@ -102,7 +106,10 @@ func (c *call) showDiagnosis(d *doctor.Diagnosis) {
 	if d.Program != "" {
 		what = command.Printable(d.Program)
 	}
+	unknown := d.Unknown()
 	switch {
+	case unknown != nil:
+		what = "It is not known whether " + what + " works here, because " + command.Printable(strings.Join(unknown, "; ")) + "."
 	case d.Works && d.Program != "" && !d.Asks:
 		what = "Nothing was found that keeps " + what + " from working. It does not ask for the driver."
 	case d.Works:

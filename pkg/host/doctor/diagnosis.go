@@ -34,6 +34,7 @@ type Fact struct {
 	Kind    string `json:"-"`
 	Library string `json:"-"`
 
+	unknown bool     // because of this, it is not known whether the program works
 	openers []string // of the library, as the text says; none where it is loaded
 }
 
@@ -51,10 +52,28 @@ type Diagnosis struct {
 
 	// parts are what none of several programs and packages brings for sure, where the program is one of these; else nil.
 	parts      map[*loader.Object]bool
-	driverless bool // no driver was found
+	driverless bool   // no driver was found
+	noJIT      string // why the driver cannot compile PTX; "" where it can
+	noJITError int    // what CUDA answers then
+	own        string // the libcuda.so.1 that the program finds by itself, no stub; "" for none
 	// examined are the files with GPU code, of which compiled have kernels that the driver compiles
 	examined, compiled []string
 	clash              string // what is to be done before the host's driver can be loaded into the program; "" for nothing
+}
+
+// Unknown says why it is not known whether a program works, of which nothing is known that keeps it from working.
+func (d *Diagnosis) Unknown() (why []string) {
+	for _, f := range d.Facts {
+		if f.unknown && d.Works {
+			why = append(why, f.Text)
+		}
+	}
+	return why
+}
+
+// doubt adds a fact because of which it is not known whether a CUDA program works.
+func (d *Diagnosis) doubt(subject, source, fix, format string, args ...any) {
+	d.add(subject, Warning, source, fix, format, args...).unknown = true
 }
 
 // offer returns a fix that offers the host's driver: where there is none, that comes first.

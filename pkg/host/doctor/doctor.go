@@ -73,6 +73,8 @@ func (h *Doctor) Diagnose(program string) *Diagnosis {
 	cuda := h.checkCUDA(d, drv)
 	h.checkDevices(d, k)
 	gpus := h.checkGPUs(d, drv)
+	h.checkLimit(d, drv)
+	h.checkJIT(d, drv)
 	d.HostWorks = d.Works && h.hostFinds(drv)
 	offered := h.checkEnvironment(d)
 	linkWorks := h.checkLink(d, drv, kernel, program == "" && !offered)
@@ -80,10 +82,12 @@ func (h *Doctor) Diagnose(program string) *Diagnosis {
 		if err == nil {
 			h.checkGLIBC(d, drv, "")
 		}
+		h.foreign(d)
 		h.checkBuilds(d)
 		h.checkStarted(d)
 		return d
 	}
+	h.foreign(d)
 	ofHost := len(d.Facts)
 	d.Works = true
 	look := func(d *Diagnosis, its *explain.Case) {
@@ -104,12 +108,16 @@ func (h *Doctor) Diagnose(program string) *Diagnosis {
 		look(d, system.Case(state))
 	}
 	d.sayExamined(gpus)
+	if d.driverless {
+		h.outweigh(d, kernel)
+	}
 	for i := range d.Facts[:ofHost] { // they keep other programs from working, if this one does not ask for the driver
 		if f := &d.Facts[i]; f.Verdict == Bad && d.Asks {
 			d.Works = false
 		} else if f.Verdict == Bad {
 			f.Verdict = Warning
 		}
+		d.Facts[i].unknown = d.Facts[i].unknown && d.Asks
 	}
 	// it cannot be read: no fact of the host matters
 	if its := d.Facts[ofHost:]; len(its) == 1 && its[0].Source == program {
@@ -135,8 +143,10 @@ func (d *Diagnosis) place(system *explain.System, place *starts.Place, look func
 	at := map[string]int{}
 	sum := places.Summarize(system, runtime.GOMAXPROCS(0), place, func(its *explain.Case) {
 		name := its.Start.Name()
-		one := &Diagnosis{Program: its.Start.File, Works: true, driverless: d.driverless, parts: its.Parts()}
+		one := &Diagnosis{Program: its.Start.File, Works: true, driverless: d.driverless, noJIT: d.noJIT, noJITError: d.noJITError,
+			parts: its.Parts()}
 		look(one, its)
+		d.own = cmp.Or(d.own, one.own)
 		asks := its.NeedsDriver(nil)
 		d.Asks = d.Asks || one.Asks
 		for _, f := range one.Facts {
@@ -146,6 +156,7 @@ func (d *Diagnosis) place(system *explain.System, place *starts.Place, look func
 			if !asks && f.Verdict == Bad { // which has nothing to do with the driver
 				f.Verdict = Warning
 			}
+			f.unknown = f.unknown && asks
 			key := f.Subject + explain.Opened(f.Text, f.openers, nil)
 			i, known := at[key]
 			if !known {
@@ -154,6 +165,7 @@ func (d *Diagnosis) place(system *explain.System, place *starts.Place, look func
 			}
 			all := remedy.Union(d.Facts[i].openers, f.openers)
 			d.Facts[i].Text, d.Facts[i].openers = explain.Opened(d.Facts[i].Text, d.Facts[i].openers, all), all
+			d.Facts[i].unknown = d.Facts[i].unknown || f.unknown
 			if d.Facts[i].Of = append(d.Facts[i].Of, name); f.Verdict == Bad {
 				d.Facts[i].Verdict, d.Facts[i].Error = Bad, cmp.Or(d.Facts[i].Error, f.Error)
 			}

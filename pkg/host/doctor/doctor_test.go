@@ -47,6 +47,8 @@ func TestDiagnosis(t *testing.T) {
 			"var/lib/hostDriver/opengl-driver/.hostDriver-0/libnvidia-ml.so.1": string(copied), "var/lib/hostDriver/opengl-driver/.hostDriver-0/libnvidia-ptxjitcompiler.so.1": string(copied),
 			"etc/tmpfiles.d/hostDriver.conf": ""}
 	}
+	musl := lib("libc.so")
+	musl.Data = "musl libc\x00"
 	newer, older := lib("libcuda.so.1", "libstdc++.so.6"), lib("libstdc++.so.6")
 	newer.Requires, older.Defines = []tinyelf.Requirement{{Library: "libstdc++.so.6", Version: "GLIBCXX_3.4.30"}}, []string{"GLIBCXX_3.4.20"}
 	for name, c := range map[string]struct {
@@ -55,8 +57,10 @@ func TestDiagnosis(t *testing.T) {
 		program string
 		closed  string // a file that others may not read
 		works   bool
+		unknown bool
 		says    []string // VERDICT SUBJECT: TEXT, parts
 		never   string   // a regular expression
+		noFix   bool
 	}{
 		"good": {files: good, works: true, says: []string{"ok kernel module: nvidia " + version, "ok versions: kernel module and libraries match", "ok device nodes: /dev/nvidiactl /dev/nvidia-uvm /dev/nvidia0: present and usable",
 			"ok driver libraries: " + version + ", 3 libraries in /usr/lib64", "ok CUDA: the driver supports up to 12.2", "ok driver link: /run/opengl-driver/lib holds 4 names"}},
@@ -106,6 +110,19 @@ func TestDiagnosis(t *testing.T) {
 			says: []string{"warning driver libraries: no NVIDIA driver found", "warning kernel module", "note libcuda.so.1: neither it nor its libraries ask for CUDA or its driver"}},
 		"a program with CUDA, and no driver": {files: interp.With(tree{"app": program("", "libc.so.6", "libcudart.so.12"), "usr/lib64/libcudart.so.12": lib("libcudart.so.12")}), program: "/app",
 			says: []string{"bad driver libraries: no NVIDIA driver found", "bad libcuda.so.1: (if app opened it with dlopen): nowhere"}},
+		"a program with a driver of its own": {files: devices.With(loaded(version)).With(interp).With(core("opt/mine", version)).With(tree{"app": program("/opt/mine", "libcuda.so.1", "libc.so.6")}), program: "/app", works: true,
+			says: []string{"note driver libraries: no NVIDIA driver found", "the program finds the loaded kernel module's by itself"}},
+		"a program with a driver of its own, another": {files: devices.With(loaded("545.23.06")).With(interp).With(core("opt/mine", version)).With(tree{"app": program("/opt/mine", "libcuda.so.1", "libc.so.6")}), program: "/app",
+			says: []string{"bad driver libraries: no NVIDIA driver found"}},
+		"a program with a driver of its own, of no version": {files: devices.With(loaded(version)).With(interp).With(tree{"opt/mine/libcuda.so.1": lib("libcuda.so.1"), "app": program("/opt/mine", "libcuda.so.1", "libc.so.6")}), program: "/app", works: true, unknown: true,
+			says: []string{"warning driver libraries: of /opt/mine/libcuda.so.1, which the program finds, and the kernel module it cannot be read whether"}},
+		"a program with a stub, and no driver": {files: devices.With(loaded(version)).With(interp).With(core("opt/stubs", version)).With(tree{"app": program("/opt/stubs", "libcuda.so.1", "libc.so.6")}), program: "/app",
+			says: []string{"bad driver libraries: no NVIDIA driver found"}},
+		"a program of musl's": {files: good.With(tree{"lib/ld-musl-x86_64.so.1": musl, "app": tinyelf.Object{Interp: "/lib/ld-musl-x86_64.so.1"}}), program: "/app", works: true, says: []string{"note program: its loader is musl's"}},
+		"a program of musl's with CUDA": {files: good.With(tree{"lib/ld-musl-x86_64.so.1": musl, "app": tinyelf.Object{Interp: "/lib/ld-musl-x86_64.so.1"}.Needs("libcuda.so.1")}), program: "/app",
+			says: []string{"bad program: its loader is musl's"}},
+		"AMD's GPU alone": {files: tree{"sys/bus/pci/devices/0000:03:00.0/vendor": "0x1002\n", "sys/bus/pci/devices/0000:03:00.0/class": "0x030000\n"},
+			says: []string{"note GPU: this host has a GPU of AMD's and none of NVIDIA's: hostDriver is for NVIDIA's driver only"}, noFix: true, never: "modprobe|install the"},
 		"a program with OpenGL, and no driver": {files: interp.With(tree{"app": program("", "libc.so.6", "libGL.so.1"), "usr/lib64/libGL.so.1": lib("libGL.so.1")}), program: "/app",
 			says: []string{"bad driver libraries: no NVIDIA driver found"}},
 		"a static program":         {files: tree{"app": tinyelf.Object{Type: elf.ET_EXEC, Interp: ""}}, program: "/app", works: true, says: []string{"note program: is static"}},
@@ -168,9 +185,12 @@ func TestDiagnosis(t *testing.T) {
 		var said strings.Builder
 		for _, f := range d.Facts {
 			fmt.Fprintf(&said, "%s %s: %s [%s] -> %s (%d)\n", f.Verdict, f.Subject, f.Text, f.Source, f.Whole(), f.Error)
-			if f.Verdict == Bad && f.Whole() == "" && f.Subject != "program" {
+			if f.Verdict == Bad && f.Whole() == "" && !c.noFix && f.Subject != "program" {
 				t.Errorf("%s: no fix for: %s", name, f.Text)
 			}
+		}
+		if (d.Unknown() != nil) != c.unknown {
+			t.Errorf("%s: not known: %q\n%s", name, d.Unknown(), &said)
 		}
 		if d.Works != c.works {
 			t.Errorf("%s: works: %v\n%s", name, d.Works, &said)

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"cmp"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/user"
@@ -318,4 +319,45 @@ func (h *Doctor) newestGLIBC(name string, versions func(*elfimage.Image) ([]elfi
 		}
 	}
 	return newest
+}
+
+// outweigh says what a libcuda.so.1 means that a program finds where no known place has a driver.
+func (h *Doctor) outweigh(d *Diagnosis, kernel host.Kernel) {
+	version := host.VersionIn(d.own)
+	if d.own == "" || version != "" && kernel.Version != "" && version != kernel.Version {
+		return
+	}
+	for i := range d.Facts {
+		f := &d.Facts[i]
+		if f.Subject != "driver libraries" || f.Error != 35 {
+			continue
+		}
+		f.Error, f.Remedy = 0, remedy.Remedy{}
+		if f.Verdict = Note; version == "" || kernel.Version == "" {
+			f.Verdict, f.unknown = Warning, true
+			f.Text = fmt.Sprintf("of %s, which the program finds, and the kernel module it cannot be read whether they are of one version", d.own)
+		} else {
+			f.Text += "; the program finds the loaded kernel module's by itself"
+		}
+	}
+}
+
+// checkLimit says where the address space that a process may have is smaller than what CUDA reserves, which is all
+// memory of the host and of the GPUs (CUDA Programming Guide, "Unified Virtual Address Space").
+func (h *Doctor) checkLimit(d *Diagnosis, drv *host.Driver) {
+	var limit unix.Rlimit
+	var info unix.Sysinfo_t
+	if !h.Root.IsHost() || unix.Getrlimit(unix.RLIMIT_AS, &limit) != nil || limit.Cur == unix.RLIM_INFINITY ||
+		unix.Sysinfo(&info) != nil {
+		return
+	}
+	needs := uint64(info.Totalram) * uint64(info.Unit)
+	for _, g := range h.GPUs(drv) {
+		needs += g.Memory
+	}
+	if limit.Cur < needs {
+		d.doubt("address space", "ulimit -v", "ulimit -v unlimited",
+			"the limit of the address space is %d GB, less than the memory of the host and its GPUs: CUDA may answer 2",
+			limit.Cur>>30)
+	}
 }

@@ -1,8 +1,10 @@
 package doctor
 
 import (
+	"os"
 	"path"
 	"slices"
+	"strings"
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/explain"
@@ -10,6 +12,7 @@ import (
 	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/remedy"
 )
 
 // gpus returns the kinds of GPUs that programs are to run on: those that were asked for, else those of the host.
@@ -26,6 +29,9 @@ func (h *Doctor) gpus(drv *host.Driver) (all host.GPUs) {
 // checkGPUs says which kinds of GPUs there are, and returns them.
 func (h *Doctor) checkGPUs(d *Diagnosis, drv *host.Driver) host.GPUs {
 	gpus := h.gpus(drv)
+	if visible := h.checkVisible(d, drv); visible != nil && h.For == nil {
+		gpus = visible.Kinds()
+	}
 	for _, g := range gpus {
 		if g.Capability == 0 {
 			d.add("GPU", Note, g.Source, "name the GPU: --for 9.0", "%s, whose compute capability is not known", g.Name)
@@ -43,6 +49,38 @@ func (h *Doctor) checkGPUs(d *Diagnosis, drv *host.Driver) host.GPUs {
 		d.add("GPU", Good, g.Source, "", "compute capability %s", name)
 	}
 	return gpus
+}
+
+// checkJIT notes why the driver cannot compile PTX where it has to.
+func (h *Doctor) checkJIT(d *Diagnosis, drv *host.Driver) {
+	const compiler, variable = "libnvidia-ptxjitcompiler.so", "CUDA_DISABLE_PTX_JIT"
+	missing := h.Kind(drv) == host.Discrete && !slices.ContainsFunc(drv.Libraries, func(lib host.Library) bool {
+		return lib.Name == compiler
+	})
+	switch set := os.Getenv(variable); {
+	case h.Root.IsHost() && set != "" && set != "0":
+		d.noJIT, d.noJITError = variable+" is set", 223
+	case !d.driverless && missing:
+		d.noJIT, d.noJITError = "the driver has no usable "+compiler+".1", 221
+	}
+}
+
+// checkVisible says what the environment hides of the GPUs, and returns those that it leaves; nil where it hides none,
+// or that is not known.
+func (h *Doctor) checkVisible(d *Diagnosis, drv *host.Driver) host.GPUs {
+	const variable = "CUDA_VISIBLE_DEVICES"
+	list, set := os.LookupEnv(variable)
+	if !set || !h.Root.IsHost() || h.Kind(drv) != host.Discrete {
+		return nil
+	}
+	visible, unknown := h.Visible(drv, list, os.Getenv("CUDA_DEVICE_ORDER") == "PCI_BUS_ID")
+	switch {
+	case unknown != "":
+		d.doubt("GPU", variable, "", "%s=%s: it is not known %s", variable, list, unknown)
+	case len(visible) == 0:
+		d.add("GPU", Bad, variable, "unset "+variable, "%s=%s leaves no GPU", variable, list).Error = 100
+	}
+	return visible
 }
 
 // checkGPUCode says what each GPU takes of the code of a program and its libraries.
@@ -67,6 +105,16 @@ func (h *Doctor) checkGPUCode(d *Diagnosis, load *loader.Load, gpus host.GPUs, c
 		for _, p := range problems {
 			verdict := Warning // another GPU does, or the library is only opened where it is wanted
 			switch {
+			case p.ID == finding.GPUCodeJIT && d.noJIT != "":
+				// all of it for each GPU
+				if all && o.Certain() && !slices.ContainsFunc(targets, func(t gpucode.Target) bool {
+					j := code.Judge(t.Capability, version)
+					return j.Containers[gpucode.Compiled] < j.Total()
+				}) {
+					verdict = Bad
+				}
+				d.add(gpuCode, verdict, o.Path, "", "%s has only PTX for %s, which the driver has to compile, and %s",
+					path.Base(o.Path), strings.Join(p.GPUs, " and "), d.noJIT).Error = d.noJITError
 			case p.ID == finding.GPUCodeJIT && !slices.Contains(d.compiled, path.Base(o.Path)):
 				d.compiled = append(d.compiled, path.Base(o.Path))
 			case p.ID == finding.GPUCodeMissing:
@@ -109,4 +157,28 @@ func (h *Doctor) cudaOf(load *loader.Load, cuda string) string {
 		}
 	}
 	return cuda
+}
+
+// foreign says of a host that has a GPU of AMD's and none of NVIDIA's that all of this is for NVIDIA's driver: nothing
+// that could be done about what was said of the host until now would help.
+func (h *Doctor) foreign(d *Diagnosis) {
+	vendors := map[string]bool{}
+	for _, pattern := range []string{"/sys/bus/pci/devices/*", "/sys/class/drm/card*/device"} {
+		devices, _ := h.Root.Glob(pattern)
+		for _, at := range devices {
+			class, _ := h.Root.ReadFile(path.Join(at, "class"), 64)
+			vendor, err := h.Root.ReadFile(path.Join(at, "vendor"), 64)
+			if err == nil && (strings.HasPrefix(string(class), "0x03") || strings.HasPrefix(string(class), "0x12")) {
+				vendors[strings.TrimSpace(string(vendor))] = true
+			}
+		}
+	}
+	if !vendors["0x1002"] || vendors["0x10de"] || !d.driverless || h.Root.Exists(host.ProcVersion) {
+		return
+	}
+	for i := range d.Facts {
+		d.Facts[i].Remedy = remedy.Remedy{}
+	}
+	d.add("GPU", Note, "/sys/bus/pci/devices", "",
+		"this host has a GPU of AMD's and none of NVIDIA's: hostDriver is for NVIDIA's driver only")
 }

@@ -33,7 +33,11 @@ func (h *Doctor) checkProgram(d *Diagnosis, its *explain.Case, drv *host.Driver,
 		return ""
 	}
 	if load.Interp.Kind == loader.Musl {
-		d.add(subject, Bad, load.Interp.Path, "build it against glibc: NVIDIA's driver needs it", "its loader is musl's")
+		verdict := Note
+		if its.NeedsDriver(nil) {
+			verdict = Bad
+		}
+		d.add(subject, verdict, load.Interp.Path, "build it against glibc: NVIDIA's driver needs it", "its loader is musl's")
 	} else if load.Interp.Version != loader.Newest {
 		glibc = load.Interp.Version.String()
 	}
@@ -248,6 +252,11 @@ func (h *Doctor) checkLibrary(d *Diagnosis, its *explain.Case, v *explain.Verdic
 		from = o.How(nil)
 	} else if o.NeededBy != nil {
 		from = o.NeededBy.Path
+	}
+	if subject == driver.LibCUDA && o.Found() && d.own == "" {
+		if file := h.ByLibraryPath(path.Dir(load.Inside(o.Path)), h.Machine); file != "" {
+			d.own, _ = h.Root.Resolve(file)
+		}
 	}
 	run := d.run(load)
 	install := h.installing()

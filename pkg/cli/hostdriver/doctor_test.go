@@ -1,0 +1,41 @@
+package hostdriver
+
+import (
+	"debug/elf"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"cuda-runpath/tests/hosttest"
+	"cuda-runpath/tests/tinyelf"
+)
+
+// doctor has three sentences; its status is 1 for one of them alone.
+func TestThreeSentences(t *testing.T) {
+	interp := hosttest.Tree{"lib64/ld-linux-x86-64.so.2": hosttest.Lib("ld-linux-x86-64.so.2"), "usr/lib64/libc.so.6": hosttest.Lib("libc.so.6"),
+		"dev/nvidiactl": "(device)", "dev/nvidia0": "(device)", "dev/nvidia-uvm": "(device)",
+		"app": tinyelf.Object{Interp: "/lib64/ld-linux-x86-64.so.2"}.With(elf.DT_RUNPATH, "/opt/mine").Needs("libcuda.so.1", "libc.so.6")}
+	for name, c := range map[string]struct {
+		files       hosttest.Tree
+		status      int
+		works, says string
+	}{
+		"works":     {hosttest.Core("opt/mine", "535.1.2").With(hosttest.Loaded("535.1.2")), 0, "true", "Nothing was found that keeps /app from working."},
+		"cannot":    {hosttest.Loaded("535.1.2"), 1, "false", "/app cannot work here as it is: see the lines marked BAD."},
+		"not known": {hosttest.Tree{"opt/mine/libcuda.so.1": hosttest.Lib("libcuda.so.1")}.With(hosttest.Loaded("535.1.2")), 0, "null", "It is not known whether /app works here, because of /opt/mine/libcuda.so.1, which the program finds, and the kernel module it cannot be read whether they are of one version."},
+	} {
+		tree := interp.With(c.files).Make(t)
+		for _, node := range []string{"nvidiactl", "nvidia0", "nvidia-uvm"} {
+			if err := os.Chmod(filepath.Join(tree, "dev", node), 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if status, said := runs("doctor", "--root", tree, "/app"); status != c.status || !strings.HasSuffix(said, "\n"+c.says+"\n") {
+			t.Errorf("%s: status %d, %s", name, status, said)
+		}
+		if status, said := runs("doctor", "--root", tree, "/app", "--json"); status != c.status || !strings.Contains(said, `"works": `+c.works+"\n") {
+			t.Errorf("%s: status %d, %s", name, status, said)
+		}
+	}
+}
