@@ -294,15 +294,13 @@ func (c *Case) ambiguous(name string, all []candidate) finding.Finding {
 		}
 		return entries
 	}
-	const accepts = "; --ignore %s accepts it"
 	f.Remedy = c.without(drop(all[stays])...)
 	if stays == 0 {
 		f.Remedy = f.And(", which keeps what is loaded now; or put a directory first that holds only the right %s", name)
 	}
-	f.Remedy = f.And(accepts, name)
 	for i, x := range all {
 		if i != stays {
-			f.Others = append(f.Others, c.removing(drop(x)).And(": then %s is found"+accepts, x.path, name))
+			f.Others = append(f.Others, c.removing(drop(x)).And(": then %s is found", x.path))
 		}
 	}
 	return f

@@ -49,9 +49,8 @@ func (c *Case) byProcessor() {
 		}
 		f := c.several(name, won)
 		f.Remedy = remedy.Do(
-			"put %s into %s itself too, for other processors, or take one of the directories out of the run path; --ignore %s "+
-				"accepts it",
-			name, won[0].entry.text, name)
+			"put %s into %s itself too, for other processors, or take one of the directories out of the run path",
+			name, won[0].entry.text)
 		var places []string
 		for i, x := range won {
 			places = append(places, fmt.Sprintf("%s (entry %d) on %s", x.path, x.entry.position, on[i]))
@@ -117,8 +116,8 @@ func (c *Case) loadedElsewhere() {
 			}
 			position := slices.Index(runpath.Parse(o.File.List), entry) + 1
 			said := on(finding.Ambiguous, nil, nil, remedy.Do(
-				"make both find the same file: make the run paths of the program and of %s agree; --ignore %s accepts it",
-				o.Path, u.Name),
+				"make both find the same file: make the run paths of the program and of %s agree",
+				o.Path),
 				"%s needs %s, and its own run path leads to %s (entry %d), but the program has already loaded %s, which it gets "+
 					"instead", o.Path, u.Name, where, position, u.To.Path)
 			said.Severity, said.Library = finding.Warning, u.Name
@@ -162,7 +161,7 @@ func (c *Case) libc() {
 		}
 		if o.Name == "libstdc++.so.6" && o.Rule.InRunPath() {
 			if beside := c.Load.Default(o.Name); beside != nil && !c.isSame(beside, o.File) {
-				f := on(finding.Ambiguous, o, nil, remedy.Do("ship the newer of the two, or none; --ignore libstdc++.so.6 accepts it"),
+				f := on(finding.Ambiguous, o, nil, remedy.Do("ship the newer of the two, or none"),
 					"%s is %s (%s), beside the loader's own, %s: libraries of the system that are loaded later get this one",
 					o.Name, o.Path, o.How(nil), c.Loader.Inside(beside.Path))
 				f.Severity = finding.Warning

@@ -227,7 +227,7 @@ func (c *Case) newInterpreter() remedy.Remedy {
 	const orElse = "; on NixOS, programs.nix-ld.enable = true lets such programs start as they are"
 	usual := c.Load.UsualInterpreter()
 	if usual == "" {
-		return remedy.Do("install the loader, or name one that is here with runpath edit --interpreter LOADER" + orElse)
+		return remedy.Do("install the loader, or name one that is here to --interpreter of runpath edit" + orElse)
 	}
 	r := c.Edit(c.Load.Main, &remedy.Change{Interpreter: usual})
 	if store.Contains(usual) {
