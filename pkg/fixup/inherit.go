@@ -3,6 +3,7 @@ package fixup
 import (
 	"debug/elf"
 	"fmt"
+	"path"
 	"path/filepath"
 	"slices"
 
@@ -143,7 +144,7 @@ func newInheritance(l *loader.Loader, moves []move) *inheritance {
 			if load.Role == loader.Program && n.moves[p].From.Tag == elf.DT_RPATH {
 				programs = append(programs, p)
 			} else if load.Role != loader.Program && slices.ContainsFunc(load.Missing(),
-				func(o *loader.Object) bool { return !driver.Provides(o.Name) }) {
+				func(o *loader.Object) bool { return !driver.Provides(path.Base(o.Name)) }) {
 				alone = append(alone, p)
 			}
 		}
@@ -206,7 +207,7 @@ func (s *heir) ask(l *loader.Loader, search bool) map[[2]string]string {
 		if o.File == nil || !o.Found() || o.Err != "" {
 			continue
 		}
-		if search && o.File.Tag != elf.DT_RUNPATH && !files.OfGLibc(o.Name) && !driver.Provides(o.Name) {
+		if search && o.File.Tag != elf.DT_RUNPATH && !files.OfGLibc(o.Name) && !driver.Provides(path.Base(o.Name)) {
 			s.opened[o.Path] = mayOpen(load, o)
 		}
 		for _, name := range s.opened[o.Path] {
@@ -215,7 +216,7 @@ func (s *heir) ask(l *loader.Loader, search bool) map[[2]string]string {
 	}
 	for _, o := range load.WithFailed() {
 		for _, u := range load.Asks(o) {
-			if u.To == nil || driver.Provides(u.Name) || u.To.File == nil && u.To.Found() {
+			if u.To == nil || driver.Provides(path.Base(u.Name)) || u.To.File == nil && u.To.Found() {
 				continue
 			}
 			key := [2]string{o.Path, u.Name}

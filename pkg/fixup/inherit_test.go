@@ -58,3 +58,24 @@ func TestKeepRPath(t *testing.T) {
 		}
 	}
 }
+
+// A program that needs the driver starts where there is one, by whichever name it asks for it: what its libraries find there they inherit.
+func TestTheDriverByItsPathIsTheDriver(t *testing.T) {
+	for name, cuda := range map[string]string{"by name": "libcuda.so.1", "by path": "/run/opengl-driver/nowhere/libcuda.so.1"} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			s.put("out/deps/libinner.so", lib("libinner.so").Object)
+			s.put("out/lib/libouter.so", lib("libouter.so", "libinner.so").Object)
+			s.put("out/main", onStage("libouter.so", cuda).with(elf.DT_RPATH, "$ORIGIN/lib:$ORIGIN/deps").Object)
+			s.byHand()
+			r := s.resolve()
+			if n := r.outcome("out/lib/libouter.so", "libinner.so", BySystem); n == nil || !n.inherited {
+				t.Errorf("%+v", n)
+			}
+			r.outcome("out/main", cuda, Missing)
+			if surprises := r.apply(); len(surprises) > 0 || r.plan("out/lib/libouter.so").Changes() {
+				t.Errorf("%+v", surprises)
+			}
+		})
+	}
+}

@@ -172,7 +172,7 @@ func (w *loop) gone(load *loader.Load, u loader.Use, n *Need) bool {
 		return false
 	}
 	switch {
-	case driver.Provides(u.Name), files.OfCLibrary(u.Name) && (found || !load.Interp.Found):
+	case driver.Provides(path.Base(u.Name)), files.OfCLibrary(u.Name) && (found || !load.Interp.Found):
 		return false
 	case n != nil && (n.Outcome == Ignored || n.Outcome == Optional || n.Outcome == Absolute || n.Outcome == InLibC):
 		return false

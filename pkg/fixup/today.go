@@ -184,8 +184,8 @@ func (t *today) loadPrograms() map[string][]loader.Use {
 func healthy(load *loader.Load) bool {
 	noDriver := false
 	for _, o := range load.Objects {
-		if noDriver = noDriver || !o.Found() && driver.Provides(o.Name); !o.Found() && !driver.Provides(o.Name) ||
-			len(o.Lacks) > 0 {
+		gone, of := !o.Found(), driver.Provides(path.Base(o.Name))
+		if noDriver = noDriver || gone && of; gone && !of || len(o.Lacks) > 0 {
 			return false
 		}
 	}
