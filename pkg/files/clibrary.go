@@ -42,7 +42,7 @@ func GLibCLoader(name string) bool {
 
 // NewTag returns the tag of a run path that is made by hand in a file without one. A library inherits the DT_RPATH of
 // what loads it, and a DT_RUNPATH of its own ends that (elf/dl-load.c of glibc): one that asks for more than the C
-// library's own files gets DT_RPATH. A program inherits nothing.
+// library's own files gets DT_RPATH. A program inherits nothing; one with a soname is a library, too, as Qt's are.
 func NewTag(im *elfimage.Image) (elf.DynTag, error) {
 	var asks []string
 	for _, tag := range []elf.DynTag{elf.DT_NEEDED, elf.DT_AUXILIARY, elf.DT_FILTER} {
@@ -52,7 +52,8 @@ func NewTag(im *elfimage.Image) (elf.DynTag, error) {
 		}
 		asks = append(asks, names...)
 	}
-	return newTag(im.Prog(elf.PT_INTERP) != nil, asks, func() *elfimage.Linkage {
+	_, soname := im.Dyn(elf.DT_SONAME)
+	return newTag(im.Prog(elf.PT_INTERP) != nil && !soname, asks, func() *elfimage.Linkage {
 		l, _, err := im.Linkage()
 		if err != nil {
 			return nil
@@ -67,7 +68,7 @@ func (f *File) NewTag() elf.DynTag {
 	for _, a := range f.Asks {
 		asks = append(asks, a.Name)
 	}
-	return newTag(f.Interp != "", asks, func() *elfimage.Linkage { l, _ := f.Linkage(); return l })
+	return newTag(f.Interp != "" && f.Soname == "", asks, func() *elfimage.Linkage { l, _ := f.Linkage(); return l })
 }
 
 // newTag is NewTag; linkage returns nil where the symbols cannot be read.

@@ -40,6 +40,7 @@ func TestNewTag(t *testing.T) {
 		want   elf.DynTag
 	}{
 		"program":                   {program.Needs("libx.so.1"), elf.DT_RUNPATH},
+		"a library that starts":     {program.With(elf.DT_SONAME, "libQt5Core.so.5").Needs("libx.so.1"), elf.DT_RPATH},
 		"library":                   {tinyelf.Object{}.Needs("libc.so.6", "libx.so.1"), elf.DT_RPATH},
 		"C++":                       {tinyelf.Object{}.Needs("libstdc++.so.6", "libc.so.6"), elf.DT_RPATH},
 		"the C library alone":       {tinyelf.Object{}.Needs("libm.so.6", "libc.so.6", "ld-linux-x86-64.so.2"), elf.DT_RUNPATH},
