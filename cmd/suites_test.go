@@ -46,7 +46,7 @@ func TestSuites(t *testing.T) {
 		t.Errorf("status %d\n%s", status, out)
 	}
 	for _, name := range []string{"thre", "--all", "run"} {
-		if out, status := run("one", name); status != 2 || !strings.Contains(out, name+": there is no such suite; there are: go, one, two, packages") {
+		if out, status := run("one", name); status != 2 || !strings.Contains(out, name+": there is no such suite; there are: go, cmd, one, two, packages") {
 			t.Errorf("%s: status %d\n%s", name, status, out)
 		}
 	}
