@@ -3,6 +3,7 @@ package command
 import (
 	"io"
 	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -67,4 +68,23 @@ func (i Ink) Paint(h Hue, text string) string {
 		return text
 	}
 	return "\x1b[" + string(h) + "m" + text + "\x1b[0m"
+}
+
+// Below returns a text in which the paths below a directory are shown from there.
+func Below(dir, text string) string {
+	if dir == "/" {
+		return text
+	}
+	var b strings.Builder
+	for {
+		before, after, ok := strings.Cut(text, dir+"/")
+		b.WriteString(before)
+		if !ok {
+			return b.String()
+		}
+		if before != "" && !strings.ContainsAny(before[len(before)-1:], " \"'`(=:,\x00") { // the end of another path
+			b.WriteString(dir + "/")
+		}
+		text = after
+	}
 }

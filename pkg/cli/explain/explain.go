@@ -67,7 +67,7 @@ runpath explain --dot app/bin/app | dot -Tsvg > app.svg`,
 			{Name: "dot", Usage: "print a graph for Graphviz"},
 			gpus.For,
 			command.RootFlag, loading.AssumeDriver, loading.CPU, loading.ReadsNote, command.JSONFlag,
-			command.VerboseFlag("also follow names that a library might open"),
+			command.VerboseFlag("show all of a directory, and also follow names that a library might open"),
 			command.QuietFlag("do not list the places searched for missing libraries"),
 		}, flags.Search...),
 		Action: walk.With(func(s *walk.Session, c *command.Line) error {

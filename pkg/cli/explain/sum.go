@@ -2,14 +2,18 @@ package explain
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/cli/walk"
+	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/explain/places"
 	"cuda-runpath/pkg/finding"
+	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/starts"
 )
 
@@ -32,13 +36,159 @@ func (o *explainOptions) sum(s *walk.Session, a *answer, arg string) (done bool)
 	sum := places.Summarize(o.System, s.Jobs, place, nil)
 	a.Sum, a.bad = sum, a.bad || sum.Bad()
 	if !s.JSON {
-		writeSum(&a.text, arg, sum, s.Ink)
+		if s.Verbose {
+			writeWhole(&a.text, arg, sum, s.Ink)
+		} else {
+			writeSum(&a.text, arg, o.below(place), sum, s.Ink)
+		}
 	}
 	return dir
 }
 
-// writeSum prints what is said of a place.
-func writeSum(w *bytes.Buffer, name string, sum *places.Sum, ink command.Ink) {
+// below returns a text with the paths of a place shown from there, and those of what is installed for its Python from
+// where it is imported.
+func (o *explainOptions) below(p *starts.Place) func(text string) string {
+	dirs := []string{o.Loader.Absolute(p.Path)}
+	if p.Python != nil {
+		dirs = append(slices.Clone(p.Python.Sites), dirs...)
+	}
+	return func(text string) string {
+		for _, dir := range dirs {
+			text = command.Below(dir, text)
+		}
+		return text
+	}
+}
+
+// alike are things of which the same is to be said: the text, and what it is said of.
+type alike struct {
+	text  string
+	hue   command.Hue
+	names []string
+	of    []string
+	fixes [][]string // commands
+}
+
+// collect adds what is said of a name, in starts, to what is alike.
+func collect(all []*alike, text string, hue command.Hue, name string, of, fix []string) []*alike {
+	i := slices.IndexFunc(all, func(a *alike) bool { return a.text == text })
+	if i < 0 {
+		i, all = len(all), append(all, &alike{text: text, hue: hue})
+	}
+	a := all[i]
+	a.names, a.of = remedy.Union(a.names, []string{name}), remedy.Union(a.of, of)
+	if fix != nil {
+		a.fixes = append(a.fixes, fix)
+	}
+	return all
+}
+
+// writeSum prints what a reader needs of a place: one line for things that are alike, what is wrong last, and the
+// commands that help alone on their lines.
+func writeSum(w *bytes.Buffer, name string, below func(string) string, sum *places.Sum, ink command.Ink) {
+	by := ""
+	if sum.Interpreter != "" {
+		by = " by " + below(sum.Interpreter)
+	}
+	said := true // all that helps
+	help := func(a *alike) {
+		switch {
+		case len(a.fixes) == 1:
+			fmt.Fprintf(w, "  %s\n", command.Printable(remedy.Quote(a.fixes[0]...)))
+		case len(a.fixes) > 1 && a.fixes[0][0] == "autoAddDriverRunpath": // of a directory, all that ask for the driver
+			fmt.Fprintf(w, "  %s\n", command.Printable(remedy.Quote("autoAddDriverRunpath", name)))
+		default:
+			said = said && a.hue == command.Green
+		}
+	}
+	say := func(hue command.Hue, format string, args ...any) {
+		fmt.Fprintln(w, ink.Paint(hue, command.Printable(below(fmt.Sprintf(format, args...)))))
+	}
+	asking := fmt.Sprintf("%d ask for the driver", len(sum.Asking))
+	if len(sum.Asking) == 1 {
+		asking = "1 asks for the driver"
+	}
+	say("", "%s: %s%s, %s", name, walk.Count(sum.Starts, "start", "starts"), by, asking)
+	if toolkits := sum.Toolkits(); len(toolkits) > 0 {
+		var dirs []string
+		for _, t := range sum.Toolkit {
+			dirs = remedy.Union(dirs, []string{path.Dir(t.Path)})
+		}
+		slices.SortStableFunc(toolkits, func(a, b string) int { return main(a) - main(b) })
+		say("", "toolkit   %s, in %s", few(toolkits, 4), few(dirs, 3))
+	}
+	if len(sum.GPUCode) > 0 {
+		var kinds []string
+		for _, c := range sum.GPUCode {
+			kinds = remedy.Union(kinds, c.For)
+		}
+		say("", "GPU code  %s, in %s", few(kinds, 8), walk.Count(len(sum.GPUCode), "file", "files"))
+	}
+	var driver, wrong []*alike
+	for i := range sum.Driver {
+		d := &sum.Driver[i]
+		text, hue := strings.TrimPrefix(explain.Opened(d.Text, d.Openers, nil), d.Soname), command.Red
+		if d.Good {
+			hue = command.Green
+		}
+		text = strings.ReplaceAll(strings.TrimPrefix(text, ": "), "/"+path.Base(d.Soname), "")
+		if by := d.Object.NeededBy; by != nil {
+			text = strings.ReplaceAll(text, " of "+by.Path+".", " of what asks for it.")
+		}
+		driver = collect(driver, text, hue, path.Base(d.Soname), d.Of, d.Command)
+	}
+	slices.SortStableFunc(driver, func(a, b *alike) int { return strings.Compare(string(b.hue), string(a.hue)) }) // the good first
+	for _, d := range driver {
+		say(d.hue, "driver    %s: %s  [%s]", few(d.names, 3), d.text, walk.Count(len(d.of), "start", "starts"))
+		help(d)
+	}
+	for i := range slices.Backward(sum.Findings) {
+		f := &sum.Findings[i]
+		text, hue, name := f.Message, command.Red, cmp.Or(f.Library, f.Of[0])
+		if f.Severity != finding.Error {
+			hue = command.Yellow
+		}
+		if before, rest, ok := strings.Cut(text, name); ok && strings.Contains(name, "/") {
+			text = before + "\x00" + strings.ReplaceAll(rest, name, "it")
+		}
+		wrong = collect(wrong, string(f.Severity)+": "+text, hue, name, f.Of, f.Command)
+	}
+	if n := len(wrong) - most; n > 0 {
+		said, wrong = false, wrong[n:]
+		say("", "%d other kinds of warnings", n)
+	}
+	for _, f := range wrong {
+		more := ""
+		if n := max(len(f.names), len(f.of)); n > 1 {
+			more = fmt.Sprintf("  [and %d more]", n-1)
+		}
+		say(f.hue, "%s%s", strings.ReplaceAll(f.text, "\x00", f.names[0]), more)
+		help(f)
+	}
+	if !said {
+		fmt.Fprintf(w, "What helps with each, and all files:\n  %s\n", command.Printable(remedy.Quote("runpath", "explain", "-v", name)))
+	}
+}
+
+// main orders the libraries of the toolkit: the ones by which its version is known first.
+func main(soname string) int {
+	first := []string{"libcudart.", "libcudnn.", ""}
+	return slices.IndexFunc(first, func(name string) bool { return strings.HasPrefix(soname, name) })
+}
+
+// most bounds the kinds of what is wrong that are shown.
+const most = 10
+
+// few returns the first n names of several, and how many more there are.
+func few(names []string, n int) string {
+	if len(names) > n {
+		return strings.Join(names[:n], ", ") + fmt.Sprintf(" and %d more", len(names)-n)
+	}
+	return strings.Join(names, ", ")
+}
+
+// writeWhole prints all that is known of a place.
+func writeWhole(w *bytes.Buffer, name string, sum *places.Sum, ink command.Ink) {
 	by := ""
 	if sum.Interpreter != "" {
 		by = ", with " + sum.Interpreter
