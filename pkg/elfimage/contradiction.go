@@ -301,13 +301,9 @@ func (im *Image) share(a, b Owner) bool {
 	return false
 }
 
-// isHole tells the section that an edit of a program that is not PIE puts over the hole
-// that tables leave. It is over them as long as .dynamic names them, should the edit be killed.
+// isHole tells the section that an edit of a program that is not PIE puts over the hole that tables leave.
 func (im *Image) isHole(section int) bool {
 	s := &im.Sections[section]
-	if s.NameOff == 0 && s.Type == elf.SHT_PROGBITS && s.Addralign == 1 { // over other tables, for the time of the edit
-		return true
-	}
 	return im.Type == elf.ET_EXEC && s.Type == elf.SHT_PROGBITS && s.Addralign == 1 && im.SectionName(section) == "dynstr"
 }
 

@@ -398,7 +398,6 @@ func TestWhatSharesBytes(t *testing.T) {
 		{"the symbols, another section", table(elf.DT_SYMTAB), section(text), elf.ET_DYN, never},
 		{"the versions, the section of the symbols", table(elf.DT_VERSYM), section(symbols), elf.ET_DYN, never},
 		{"relocations, any section", table(elf.DT_RELA), section(text), elf.ET_DYN, inside},
-		{"the symbols, a section for the time of an edit", table(elf.DT_SYMTAB), section(cover), elf.ET_DYN, always},
 		{"the symbols, an edit's section over a hole", table(elf.DT_SYMTAB), section(hole), elf.ET_EXEC, always},
 		{"the symbols, a section of that name in a library", table(elf.DT_SYMTAB), section(hole), elf.ET_DYN, never},
 		{"the symbols, another section of a program", table(elf.DT_SYMTAB), section(text), elf.ET_EXEC, never},
