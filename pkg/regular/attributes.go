@@ -28,8 +28,15 @@ func (n *Nameless) Resemble(old int, st *unix.Stat_t, privileges bool) error {
 			return fmt.Errorf("%w: %w", ErrOwner, err)
 		}
 	}
-	if err := interrupted(func() error { return unix.Fchmod(n.fd, mode) }); err != nil {
-		return fmt.Errorf("giving it the file's mode: %w", err)
+	// user(7): of a file that its owner may not write, not even the owner may set an attribute user.*.
+	chmod := func(mode uint32) error {
+		if err := interrupted(func() error { return unix.Fchmod(n.fd, mode) }); err != nil {
+			return fmt.Errorf("giving it the file's mode: %w", err)
+		}
+		return nil
+	}
+	if err := chmod(mode | unix.S_IWUSR); err != nil {
+		return err
 	}
 	if mode&unix.S_ISGID != 0 { // chmod(2): who is not in the file's group gets no error, and no bit
 		if err := unix.Fstat(n.fd, &now); err != nil || now.Mode&unix.S_ISGID == 0 {
@@ -37,6 +44,11 @@ func (n *Nameless) Resemble(old int, st *unix.Stat_t, privileges bool) error {
 		}
 	}
 	label := SameAttributes(old, n.fd)
+	if mode&unix.S_IWUSR == 0 {
+		if err := chmod(mode); err != nil {
+			return err
+		}
+	}
 	if label != nil && !errors.Is(label, ErrLabel) || privileges {
 		return label
 	}
