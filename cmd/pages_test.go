@@ -99,6 +99,81 @@ func TestPageNamesEveryError(t *testing.T) {
 	}
 }
 
+// understood fails the test where a command line of a page names a command or a flag that its program has not.
+func understood(t *testing.T, line string) {
+	t.Helper()
+	line = strings.Replace(line, `sudo "$(command -v hostDriver)"`, "hostDriver", 1)
+	line, _, _ = strings.Cut(line, " | ")
+	words := strings.Fields(line)
+	run := func(args ...string) string {
+		out, err := exec.Command(words[0], args...).CombinedOutput()
+		if err != nil {
+			t.Errorf("%q: %v: %s", line, err, out)
+		}
+		return string(out)
+	}
+	named := 1 // the program, and the commands that are named
+	for named < len(words) {
+		commands := strings.Fields(run(append(slices.Clone(words[1:named]), "--generate-bash-completion")...))
+		if !slices.Contains(commands, words[named]) {
+			if named == 1 && len(commands) > 1 && regexp.MustCompile(`^[a-z]+$`).MatchString(words[named]) {
+				t.Errorf("%q: there is no command %s", line, words[named])
+			}
+			break
+		}
+		named++
+	}
+	help := strings.Fields(strings.ReplaceAll(run(append(slices.Clone(words[1:named]), "--help-all")...), ",", " "))
+	for _, flag := range words[named:] {
+		if flag == "--" || strings.HasPrefix(flag, "--its-own") {
+			break
+		}
+		flag, _, _ = strings.Cut(flag, "=")
+		if strings.HasPrefix(flag, "-") && !slices.Contains(help, flag) {
+			t.Errorf("%q: there is no %s", line, flag)
+		}
+	}
+}
+
+// README is one page: 700 words, no sentence above 25. Each command in its tables, and in those of the messages, is understood.
+func TestReadmeIsOnePage(t *testing.T) {
+	text, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if words := len(strings.Fields(string(text))); words > 700 {
+		t.Errorf("README has %d words", words)
+	}
+	prose := regexp.MustCompile("(?ms)^```.*?^```$|^[|#!].*?$").ReplaceAllString(string(text), "\n\n")
+	sentences := regexp.MustCompile(`[.!?]\s|\n\n`).Split(prose, -1)
+	for _, sentence := range sentences {
+		if words := strings.Fields(sentence); len(words) > 25 {
+			t.Errorf("%d words: %s", len(words), strings.Join(words, " "))
+		}
+	}
+	if len(sentences) < 10 {
+		t.Errorf("only %d sentences", len(sentences))
+	}
+	messages, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands := 0
+	tool := regexp.MustCompile("`((?:sudo \"\\$\\(command -v hostDriver\\)\"|stubReplace|auto[A-Z]\\w+|add[A-Z]\\w+|noRunpathAmbiguity|runpath|hostDriver) [^`]*)`")
+	for line := range strings.Lines(string(text) + string(messages)) {
+		if !strings.HasPrefix(line, "| ") {
+			continue
+		}
+		for _, command := range tool.FindAllStringSubmatch(line, -1) {
+			understood(t, regexp.MustCompile(`"\$\(nix [^"]*"`).ReplaceAllString(command[1], "DIR"))
+			commands++
+		}
+	}
+	if commands < 20 {
+		t.Errorf("only %d commands", commands)
+	}
+}
+
 // Every program and every command has a man page, whose examples are command lines that are
 // understood.
 func TestManPages(t *testing.T) {
@@ -119,20 +194,7 @@ func TestManPages(t *testing.T) {
 		_, examples, _ := strings.Cut(text, ".SH EXAMPLES\n.EX\n")
 		examples, _, _ = strings.Cut(examples, "\n.EE")
 		for line := range strings.Lines(examples) {
-			line = strings.NewReplacer(`\-`, "-", `\e`, `\`, "'", "").Replace(line)
-			line = strings.Replace(line, `sudo "$(command -v hostDriver)"`, "hostDriver", 1)
-			line, _, _ = strings.Cut(line, " | ")
-			words := strings.Fields(line)
-			named := 1 // the program, and the commands that are named
-			for named < len(words) && slices.Contains(strings.Fields(tool(t, words[0], append(slices.Clone(words[1:named]), "--generate-bash-completion")...)), words[named]) {
-				named++
-			}
-			help := strings.Fields(strings.ReplaceAll(tool(t, words[0], append(slices.Clone(words[1:named]), "--help-all")...), ",", " "))
-			for _, flag := range words[named:] {
-				if strings.HasPrefix(flag, "-") && flag != "--its-own-flag" && !slices.Contains(help, flag) {
-					t.Errorf("%q: there is no %s", line, flag)
-				}
-			}
+			understood(t, strings.NewReplacer(`\-`, "-", `\e`, `\`, "'", "").Replace(line))
 		}
 	}
 	commands := func(name string) {
