@@ -73,6 +73,9 @@ func TestScripts(t *testing.T) {
 			if cond == "devices" {
 				return hosttest.Node(filepath.Join(t.TempDir(), "node")) == nil, nil
 			}
+			if cond == "store" {
+				return bindsStore(), nil
+			}
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
 	})

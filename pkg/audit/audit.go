@@ -25,7 +25,7 @@ import (
 type Options struct {
 	explain.Options
 	Loads bool // keep what each file loads in its report
-	Noted bool // keep there what its resolution note alone names
+	Noted bool // keep there what its resolution note alone names, and ask the store what entries cost: for --closure
 }
 
 // Auditor examines files. It is safe for concurrent use.
@@ -36,8 +36,8 @@ type Auditor struct {
 
 // New returns an auditor.
 func New(l *loader.Loader, o Options) *Auditor {
-	if o.Saved == nil {
-		saved := Saved(strings.TrimSuffix(l.Host("/"), "/"))
+	if o.Noted && o.Saved == nil {
+		saved := Saved()
 		o.Saved = func(pkg, ref string) (string, bool) {
 			bytes, ok := saved(pkg, ref)
 			return size(bytes), ok

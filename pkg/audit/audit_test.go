@@ -805,11 +805,8 @@ func TestFingerprintsOutliveARebuild(t *testing.T) {
 }
 
 func TestClosureNeedsAStorePath(t *testing.T) {
-	if _, _, err := Closure("", []string{t.TempDir()}); err == nil {
+	if _, _, err := Closure([]string{t.TempDir()}); err == nil {
 		t.Error("a folder outside any store was accepted")
-	}
-	if _, err := exec.LookPath("nix-store"); err != nil {
-		t.Skip("no nix-store")
 	}
 }
 
@@ -895,7 +892,8 @@ esac
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-	saved := Saved("")
+	t.Setenv("NIX_REMOTE", "local")
+	saved := Saved()
 	for range 2 {
 		if n, ok := saved("/s/p", "/s/a"); n != 42 || !ok {
 			t.Errorf("%d, %v", n, ok)

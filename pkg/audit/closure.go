@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -19,18 +20,13 @@ import (
 	"cuda-runpath/pkg/references"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/store"
-	"cuda-runpath/pkg/sysroot"
 )
 
 // Closure returns the store paths that paths are in, and all that these need at run time, themselves
-// included, as nix-store -qR says. With a root other than "" the paths are below it, and it is that
-// root's store which is asked.
-func Closure(root string, paths []string) (roots, all []string, err error) {
+// included, as nix-store -qR says.
+func Closure(paths []string) (roots, all []string, err error) {
 	for _, p := range paths {
 		real, err := realpath.Of(p)
-		if root != "" {
-			real, err = sysroot.Root{Dir: root}.Resolve(p)
-		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", p, err)
 		}
@@ -40,13 +36,13 @@ func Closure(root string, paths []string) (roots, all []string, err error) {
 		}
 		roots = append(roots, object)
 	}
-	all, err = nixStore(root, append([]string{"-qR"}, roots...)...)
+	all, err = nixStore(append([]string{"-qR"}, roots...)...)
 	return roots, all, err
 }
 
-// KeptByNotes returns what resolution notes alone keep in the closure, all, of the store paths roots of
-// a root: what no file there names in another place, of what the notes of some files alone name.
-func KeptByNotes(root string, roots, all []string, reports []*check.Report) (kept []check.Kept, err error) {
+// KeptByNotes returns what resolution notes alone keep in the closure, all, of the store paths roots:
+// what no file there names in another place, of what the notes of some files alone name.
+func KeptByNotes(roots, all []string, reports []*check.Report) (kept []check.Kept, err error) {
 	files := map[string][]string{} // whose notes alone name a store path
 	for _, r := range reports {
 		for _, object := range r.Noted {
@@ -60,13 +56,13 @@ func KeptByNotes(root string, roots, all []string, reports []*check.Report) (kep
 		if len(files) == 0 {
 			break
 		}
-		if refers[p], err = nixStore(root, "-q", "--references", p); err != nil {
+		if refers[p], err = nixStore("-q", "--references", p); err != nil {
 			return nil, err
 		}
 	}
 	for _, object := range slices.Sorted(maps.Keys(files)) {
 		if slices.ContainsFunc(all, func(p string) bool {
-			return p != object && slices.Contains(refers[p], object) && namedBelow(root+p, object)
+			return p != object && slices.Contains(refers[p], object) && namedBelow(p, object)
 		}) {
 			continue
 		}
@@ -83,7 +79,7 @@ func KeptByNotes(root string, roots, all []string, reports []*check.Report) (kep
 		reach(roots)
 		k := check.Kept{Object: object, Files: files[object]}
 		lost := append(slices.DeleteFunc(slices.Clone(all), func(p string) bool { return stay[p] }), object)
-		sizes, err := nixStore(root, append([]string{"-q", "--size"}, lost...)...)
+		sizes, err := nixStore(append([]string{"-q", "--size"}, lost...)...)
 		if err != nil {
 			return nil, err
 		}
@@ -123,14 +119,15 @@ func KeptText(kept []check.Kept) string {
 	return b.String()
 }
 
-// nixStore asks the store of a root, "" for this machine's.
-func nixStore(root string, args ...string) ([]string, error) {
-	if root != "" {
-		dir, err := filepath.Abs(root) // what is relative is a store's name to Nix
-		if err != nil {
-			return nil, err
+// nixStore asks this machine's store, where there is one: nix-store would make a database where there is none. The
+// store of another system is not asked, because Nix follows that system's links out of it, and writes.
+func nixStore(args ...string) ([]string, error) {
+	if os.Getenv("NIX_REMOTE") == "" {
+		state := cmp.Or(os.Getenv("NIX_STATE_DIR"), "/nix/var/nix")
+		_, daemon := os.Stat(state + "/daemon-socket/socket")
+		if _, err := os.Stat(state + "/db/db.sqlite"); err != nil && daemon != nil {
+			return nil, fmt.Errorf("%s has neither Nix's database nor its daemon's socket", state)
 		}
-		args = append([]string{"--store", dir}, args...)
 	}
 	cmd := exec.Command("nix-store", args...)
 	var stderr strings.Builder
@@ -146,15 +143,15 @@ func nixStore(root string, args ...string) ([]string, error) {
 }
 
 // Saved returns what says how many bytes a store path's closure would lose without one of its
-// references, where nothing else in that path refers to it; false where the store of a root, "" for
-// this machine's, does not know. The store is asked once about two paths, and no more once it has failed.
-func Saved(root string) func(pkg, ref string) (bytes int64, ok bool) {
+// references, where nothing else in that path refers to it; false where this machine's store does not
+// know. The store is asked once about two paths, and no more once it has failed.
+func Saved() func(pkg, ref string) (bytes int64, ok bool) {
 	var mu sync.Mutex
 	known := map[[2]string]int64{}
 	var failed error
 	ask := func(args ...string) (out []string) {
 		if failed == nil {
-			out, failed = nixStore(root, args...)
+			out, failed = nixStore(args...)
 		}
 		return out
 	}

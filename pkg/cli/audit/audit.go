@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	"github.com/sirupsen/logrus"
@@ -47,7 +46,7 @@ runpath audit --sarif findings.sarif --baseline accepted app`,
 		ArgsUsage:   "PATH...",
 		Description: "A PATH is a file, a directory or a store path.",
 		Flags: append(append([]*command.Flag{
-			{Name: "closure", Usage: "the PATHs are in a Nix store: also examine all that they need (nix-store -qR)"},
+			{Name: "closure", Usage: "the PATHs are in a Nix store: also examine all that they need (nix-store -qR); not with --root"},
 			{Kind: command.String, Name: "html",
 				Usage: "write a page with a table of the findings and each file's libraries to `FILE`, - for stdout"},
 			{Kind: command.String, Name: "sarif",
@@ -120,8 +119,10 @@ func auditPaths(s *walk.Session, c *command.Line) error {
 		}
 	}
 	if options.Noted = c.Bool("closure"); options.Noted {
-		out.root = strings.TrimSuffix(c.String("root"), "/")
-		if out.roots, out.all, err = audit.Closure(out.root, s.Paths); err != nil {
+		if out.rooted {
+			return command.Misuse("--closure asks this machine's Nix, which knows nothing of a store below --root")
+		}
+		if out.roots, out.all, err = audit.Closure(s.Paths); err != nil {
 			return err
 		}
 		s.Paths = slices.Clone(out.all)
@@ -179,7 +180,6 @@ type auditOutput struct {
 	ignore      []string // kinds of findings
 	closure     bool     // the paths are not those that were named
 	rooted      bool     // they are below another system's root
-	root        string   // the store's
 	roots, all  []string // where closure: the store paths that were named, and with what they need
 }
 
@@ -324,7 +324,7 @@ func (r *auditing) end(all *walk.Summary, _ int) (any, string) {
 	}
 	if r.closure && sum.Stopped == "" {
 		var err error
-		if sum.KeptByNotes, err = audit.KeptByNotes(r.root, r.roots, r.all, r.found.reports); err != nil {
+		if sum.KeptByNotes, err = audit.KeptByNotes(r.roots, r.all, r.found.reports); err != nil {
 			r.Log.Error(err)
 			sum.Failed++
 		} else if len(sum.KeptByNotes) > 0 && !r.Quiet {

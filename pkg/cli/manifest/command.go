@@ -44,8 +44,8 @@ count, nor does a build ID. The exit status is then 1 if they differ.`,
 			{Kind: command.String, Name: "html",
 				Usage: "also write a page about the packages to `FILE`, - for stdout in place of the document"},
 			{Kind: command.String, Name: "closure",
-				Usage: "the store knows of the packages what `FILE` says, in JSON: exportReferencesGraph, or nix path-info " +
-					"--json --recursive; without it nix-store is asked"},
+				Usage: "read what each reference costs from `FILE`, in JSON: exportReferencesGraph, or nix path-info " +
+					"--json --recursive"},
 			command.RootFlag, flags.Malformed, command.JSONFlag, flags.Jobs,
 			command.VerboseFlag("with --diff: all, also files that are a little larger or smaller"),
 			command.QuietFlag("with --diff: the summary only"),
@@ -150,7 +150,7 @@ func (r *call) read(args []string, tell func(*manifest.File)) (doc manifest.Docu
 		if err != nil {
 			return doc, err
 		}
-		saved := audit.Saved(r.String("root"))
+		var saved func(pkg, ref string) (int64, bool)
 		if at := r.String("closure"); at != "" {
 			text, err := regular.Read(at, mostGraph)
 			if err != nil {

@@ -1,7 +1,9 @@
 package references
 
 import (
+	"cmp"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -11,6 +13,7 @@ import (
 	"cuda-runpath/pkg/cli/sweep"
 	"cuda-runpath/pkg/cli/walk"
 	"cuda-runpath/pkg/gpucode"
+	"cuda-runpath/pkg/realpath"
 	"cuda-runpath/pkg/references"
 	"cuda-runpath/pkg/store"
 	"cuda-runpath/pkg/tree"
@@ -28,7 +31,7 @@ runpath references --fail-on "$PWD/build" app`,
 		Description: `A store path that a package names stays in its closure. All files are read whole. Lists for each
 store path the files that name it, and the place in them: interpreter, run path, needed, note, resolution note,
 read-only data, data, options of GPU code (nvcc's command line), debug information, script, other. A file's own store
-path is left out. For files in a Nix store, nix-store is asked how much the closure would lose. Paths that are
+path is left out. For files in /nix/store, nix-store is asked how much the closure would lose. Paths that are
 compressed, or reduced to their hash, are not found.`,
 		Flags: []*command.Flag{
 			{Kind: command.String, Name: "to",
@@ -110,7 +113,7 @@ func listReferences(s *walk.Session, to string, failOn []references.Pattern) err
 	if failOn != nil {
 		sum.others = "in no store"
 	}
-	saved := audit.Saved("")
+	saved := audit.Saved()
 	run := sweep.Sweep[*referringFile]{
 		Options: tree.Options{FollowArguments: true},
 		Visit: func(f *tree.File) (*referringFile, bool) {
@@ -169,6 +172,15 @@ func (r *referringFile) read(f *tree.File, to string, failOn []references.Patter
 	return nil
 }
 
+// stored returns the path in this machine's store that a file is in, and "" where it is in none.
+func stored(file string) string {
+	real, err := realpath.Of(file)
+	if err != nil {
+		return ""
+	}
+	return store.In(cmp.Or(os.Getenv("NIX_STORE_DIR"), "/nix/store"), real)
+}
+
 // add counts what a file names.
 func (s *referenceSummary) add(r *referringFile, saved func(pkg, ref string) (int64, bool)) {
 	last := ""
@@ -177,7 +189,7 @@ func (s *referenceSummary) add(r *referringFile, saved func(pkg, ref string) (in
 		if at < 0 {
 			at = len(s.Objects)
 			o := &referredObject{Object: x.Object}
-			if own := store.Path(r.Path); own != "" && x.Object != "" {
+			if own := stored(r.Path); own != "" && x.Object != "" {
 				if n, ok := saved(own, x.Object); ok {
 					o.Bytes = &n
 				}
