@@ -9,15 +9,18 @@ gatherLibraries() { autoPatchelfLibs+=("$1/lib"); } # PACKAGE
 addAutoPatchelfSearchPath() { # [--no-recurse] [--] PATH…
     local -a __crFound=()
     # That it ended well is told by a last word, an empty one.
-    mapfile -d '' -t __crFound < <("$cudaRunpathProgram" hook directories -- "$@" && printf '\0')
-    [[ ${#__crFound[@]} != 0 && -z ${__crFound[-1]} ]] || return
+    builtin mapfile -d '' -t __crFound < <("$cudaRunpathProgram" hook directories -- "$@" &&
+        builtin printf '\0')
+    [[ ${#__crFound[@]} != 0 && -z ${__crFound[-1]} ]] || builtin return
     extraAutoPatchelfLibs+=("${__crFound[@]::${#__crFound[@]}-1}")
 }
 
 # [--no-recurse] [--] PATH…
 autoPatchelf() { cudaRunpathPlainly cudaRunpathTell autoPatchelf "$@"; }
 
-autoPatchelfPostFixup() { cudaRunpathPlainly cudaRunpathTell autoPatchelfPostFixup || exit; }
+autoPatchelfPostFixup() {
+    cudaRunpathPlainly cudaRunpathTell autoPatchelfPostFixup || builtin exit
+}
 
 cudaRunpathGiven+=(autoPatchelf=)
 if [[ " ${postFixupHooks[*]-} " != *" autoPatchelfPostFixup "* ]]; then

@@ -26,5 +26,5 @@ cudaRunpathCheckPhase() { # PHASE
     local -x LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$cudaRunpathStubs"
     local -x LIBRARY_PATH="${LIBRARY_PATH:+$LIBRARY_PATH:}$cudaRunpathStubs/link"
     local -x TRITON_LIBCUDA_PATH="${TRITON_LIBCUDA_PATH:-$cudaRunpathStubs}"
-    eval "${!__crOriginal}"
+    builtin eval "${!__crOriginal}"
 }

@@ -13,16 +13,22 @@
 
 # What the hooks bring, KEY=VALUE; the variables that the program asks for; and of those hooks that
 # stand for nixpkgs' (dropIn/standIn.bash) FUNCTION to the texts that it is known to have.
-declare -ga cudaRunpathGiven cudaRunpathSettings
-declare -gA cudaRunpathKnown
-# Keeps what they have, and makes them empty rather than unset for nounset.
-cudaRunpathGiven+=() cudaRunpathSettings+=() cudaRunpathKnown+=()
+# They are set when this is sourced first, whatever attribute of a package has the name.
+if ! declare -F cudaRunpathTell >/dev/null; then
+    unset -v cudaRunpathGiven cudaRunpathSettings cudaRunpathKnown cudaRunpathProgram
+    unset -v cudaRunpathTaken cudaRunpathStubs cudaRunpathAudited
+    declare -ga cudaRunpathGiven=() cudaRunpathSettings=()
+    declare -gA cudaRunpathKnown=()
+    postHooks+=("cudaRunpathPlainly cudaRunpathComeLast")
+    preFixupHooks+=("cudaRunpathPlainly cudaRunpathBeforeFixup")
+    exitHooks+=("cudaRunpathPlainly cudaRunpathAtExit")
+fi
 
 # Each line in the log starts with the name of the function that calls nixLog, hence this one. It is
 # silent where NIX_LOG_FD is unset.
 cudaRunpathHook() { # nixLog|nixErrorLog MESSAGE
-    if [[ -n ${NIX_LOG_FD-} ]] && declare -F "$1" >/dev/null; then "$1" "$2"; return; fi
-    printf 'cudaRunpathHook: %s\n' "$2" >&2
+    if [[ -n ${NIX_LOG_FD-} ]] && declare -F "$1" >/dev/null; then "$1" "$2"; builtin return; fi
+    builtin printf 'cudaRunpathHook: %s\n' "$2" >&2
 }
 
 # Runs COMMAND with the shell's settings as they usually are, whatever the package has set.
@@ -32,19 +38,11 @@ cudaRunpathPlainly() { # COMMAND…
     "$@"
 }
 
-# What a hook brings: the program of TOOLS, of which the newest runs (VERSION is a number), and
-# KEY=VALUE…
-cudaRunpathBring() { # VERSION TOOLS KEY=VALUE…
+# What a hook brings: the program, of a release, in TOOLS, and KEY=VALUE…
+cudaRunpathBring() { # RELEASE TOOLS KEY=VALUE…
     cudaRunpathGiven+=("program=$1 $2" "${@:3}")
-    if [[ -z ${cudaRunpathProgram-} ]] || (($1 > cudaRunpathVersion)); then
-        declare -g cudaRunpathVersion=$1 cudaRunpathProgram=$2/bin/runpath
-    fi
-    if [[ -z ${cudaRunpathListening-} ]]; then
-        declare -g cudaRunpathListening=1
-        postHooks+=("cudaRunpathPlainly cudaRunpathComeLast")
-        preFixupHooks+=("cudaRunpathPlainly cudaRunpathBeforeFixup")
-        exitHooks+=("cudaRunpathPlainly cudaRunpathAtExit")
-    fi
+    # Hooks of two releases are an error, which either program says.
+    : "${cudaRunpathProgram:=$2/bin/runpath}"
     cudaRunpathPlainly cudaRunpathComeLast
 }
 
@@ -72,7 +70,7 @@ cudaRunpathMoveLast() { # ARRAY ENTRY
     __crList=("${__crOthers[@]}" "$2")
 }
 
-cudaRunpathBeforeFixup() { cudaRunpathComeLast; cudaRunpathTell before || exit; }
+cudaRunpathBeforeFixup() { cudaRunpathComeLast; cudaRunpathTell before || builtin exit; }
 
 cudaRunpathAfterOutput() {
     cudaRunpathComeLast
@@ -81,12 +79,12 @@ cudaRunpathAfterOutput() {
 
 cudaRunpathFixup() {
     if ((${#cudaRunpathKnown[@]})); then cudaRunpathTakeStandIns; fi
-    cudaRunpathTell fixup || exit
+    cudaRunpathTell fixup || builtin exit
 }
 
 # nix-shell runs the same trap; in a trap, exit or return alone means the status before it.
 cudaRunpathAtExit() {
-    [[ -n ${IN_NIX_SHELL-} ]] || cudaRunpathTell end || exit "$?"
+    [[ -n ${IN_NIX_SHELL-} ]] || cudaRunpathTell end || builtin exit "$?"
 }
 
 # ------------------------------------------------------------- the program
@@ -96,24 +94,24 @@ cudaRunpathTell() { # MOMENT [ARGUMENT…]
     if ((${#cudaRunpathSettings[@]} == 0)); then
         # Of a process substitution bash may forget the status.
         __crAnswer=$("$cudaRunpathProgram" hook --settings) ||
-            { cudaRunpathDied --settings; return 1; }
-        mapfile -t cudaRunpathSettings <<<"$__crAnswer"
+            { cudaRunpathDied --settings; builtin return 1; }
+        builtin mapfile -t cudaRunpathSettings <<<"$__crAnswer"
     fi
-    __crOutputs=$(getAllOutputNames) || return 1
-    while IFS= read -r -d '' __crAnswer; do
+    __crOutputs=$(getAllOutputNames) || builtin return 1
+    while IFS= builtin read -r -d '' __crAnswer; do
         case $__crAnswer in
         "log "*) cudaRunpathHook nixLog "${__crAnswer#log }" ;;
         "error "*) cudaRunpathHook nixErrorLog "${__crAnswer#error }" ;;
-        "audited "*) declare -g cudaRunpathAudited=${__crAnswer#audited } ;;
-        "stubs "*) declare -g cudaRunpathStubs=${__crAnswer#stubs } ;;
+        "audited "*) cudaRunpathAudited=${__crAnswer#audited } ;;
+        "stubs "*) cudaRunpathStubs=${__crAnswer#stubs } ;;
         offer) cudaRunpathOfferStubs ;;
         notes) __crNotes=1 ;;
         "status "*) __crStatus=${__crAnswer#status } ;;
         esac
     done < <(cudaRunpathShell "${@:2}" | "$cudaRunpathProgram" hook "$1")
-    [[ -n $__crStatus ]] || { cudaRunpathDied "$1"; return 1; }
+    [[ -n $__crStatus ]] || { cudaRunpathDied "$1"; builtin return 1; }
     if [[ -n $__crNotes ]]; then _generateLDCacheAllOutputs; fi
-    return "$__crStatus"
+    builtin return "$__crStatus"
 }
 
 cudaRunpathDied() { # MOMENT
@@ -125,14 +123,14 @@ cudaRunpathDied() { # MOMENT
 # may have more of them than a program.
 cudaRunpathShell() { # [ARGUMENT…]
     local __crName
-    printf '%s\0' arguments a "$#" "$@"
+    builtin printf '%s\0' arguments a "$#" "$@"
     for __crName in "${cudaRunpathSettings[@]}"; do
         local -n __crValue=$__crName
         [[ -z ${__crValue+x}${__crValue@a} ]] ||
-            printf '%s\0' "$__crName" "${__crValue@a}" "${#__crValue[@]}" "${__crValue[@]}"
+            builtin printf '%s\0' "$__crName" "${__crValue@a}" "${#__crValue[@]}" "${__crValue[@]}"
     done
     for __crName in $__crOutputs; do
-        printf '%s\0' "output:$__crName" '' 1 "${!__crName-}"
+        builtin printf '%s\0' "output:$__crName" '' 1 "${!__crName-}"
     done
-    ! declare -F autoPatchelf >/dev/null || printf '%s\0' function:autoPatchelf '' 0
+    ! declare -F autoPatchelf >/dev/null || builtin printf '%s\0' function:autoPatchelf '' 0
 }

@@ -3,11 +3,11 @@
 # stdenv's functions, ours: its entries in fixupOutputHooks call them, under its own conditions
 # (dontPatchELF, noAuditTmpdir). A package whose phases have a function of that name keeps its own.
 cudaRunpathFixupElf() {
-    patchELF() { cudaRunpathPlainly cudaRunpathTell patchELF "$@" || exit; } # DIR
+    patchELF() { cudaRunpathPlainly cudaRunpathTell patchELF "$@" || builtin exit; } # DIR
     auditTmpdir() { # DIR
         # patchELF has looked for it in the same walk.
-        if [[ $1 == "${cudaRunpathAudited-}" ]]; then cudaRunpathAudited=''; return; fi
-        cudaRunpathPlainly cudaRunpathTell auditTmpdir "$@" || exit
+        if [[ $1 == "${cudaRunpathAudited-}" ]]; then cudaRunpathAudited=''; builtin return; fi
+        cudaRunpathPlainly cudaRunpathTell auditTmpdir "$@" || builtin exit
     }
 }
 # When all hooks are there: a second patchelf in nativeBuildInputs brings stdenv's function again.

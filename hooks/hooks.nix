@@ -58,13 +58,6 @@ let
       declare -g ${version}=${toString interface}
       ${textOf name}fi
     '';
-  # A version as one number, the newer the higher: 1.2.3 is 1002003.
-  numberOf =
-    version:
-    builtins.foldl' (
-      sum: part: sum * 1000 + (if builtins.match "[0-9]+" part != null then lib.toIntBase10 part else 0)
-    ) 0 (lib.take 3 (builtins.splitVersion version ++ [ "0" "0" "0" ]));
-
   # A hook is overridden as nixpkgs' hook of the same name is, with that one's arguments.
   hook =
     {
@@ -121,7 +114,7 @@ let
         ''
         + lib.concatMapStrings functions ([ "core" ] ++ parts)
         + "cudaRunpathBring ${
-          lib.escapeShellArgs ([ (toString (numberOf (cuda-runpath.version or "0"))) tools ] ++ given')
+          lib.escapeShellArgs ([ (cuda-runpath.version or "0") tools ] ++ given')
         }\n"
         + text given;
       in

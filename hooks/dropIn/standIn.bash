@@ -25,8 +25,8 @@ cudaRunpathStandIn() { # FUNCTION [FILE]
 cudaRunpathTakeStandIns() {
     local __crEntry __crFunction
     local -a __crRest=()
-    if [[ -n ${cudaRunpathTaken-} ]]; then return 0; fi
-    declare -g cudaRunpathTaken=1
+    if [[ -n ${cudaRunpathTaken-} ]]; then builtin return 0; fi
+    cudaRunpathTaken=1
     for __crEntry in "${postFixupHooks[@]}"; do
         __crFunction=${__crEntry#autoFixElfFiles }
         if [[ $__crFunction == "$__crEntry" || -z ${cudaRunpathKnown["$__crFunction"]-} ]]; then

@@ -272,6 +272,90 @@ in
       ]
   );
 
+  # What the shim keeps is its own, whatever attribute of a package has the name.
+  attributesDoNotReachTheShim = check "attributes" (
+    lib.concatMapStrings
+      (
+        name:
+        lib.concatMapStrings
+          (value: ''
+            runPathIs ${
+              package {
+                pname = "attribute";
+                nativeBuildInputs = [ hooks.cudaRunpathHook ];
+                build = installCompiled;
+                __structuredAttrs = true;
+                ${name} = value;
+              }
+            }/bin/program ${support.inNormalForm}
+          '')
+          [
+            "x"
+            true
+            [ "x" ]
+            { x = "y"; }
+          ]
+        + ''
+          runPathIs ${
+            package {
+              pname = "attribute";
+              nativeBuildInputs = [ hooks.cudaRunpathHook ];
+              build = installCompiled;
+              env.${name} = "x";
+            }
+          }/bin/program ${support.inNormalForm}
+        ''
+      )
+      [
+        "cudaRunpathGiven"
+        "cudaRunpathSettings"
+        "cudaRunpathProgram"
+        "cudaRunpathListening"
+        "cudaRunpathStubs"
+        "cudaRunpathAudited"
+        "cudaRunpathTaken"
+        "cudaRunpathKnown"
+      ]
+  );
+
+  # Functions that are named as builtins: nothing is lost without a word.
+  lostStateFailsTheBuild = check "lost-state" (
+    lib.concatMapStrings
+      (preFixup: ''
+        contains "log" "$(< ${
+          logOfFailure (package {
+            pname = "lost";
+            nativeBuildInputs = [ hooks.cudaRunpathHook ];
+            build = installCompiled;
+            inherit preFixup;
+          })
+        })" "what the hooks of this build brought is lost"
+      '')
+      [
+        "cudaRunpathGiven=()"
+        "unset cudaRunpathGiven"
+      ]
+    + lib.concatMapStrings
+      (name: ''
+        runPathIs ${
+          package {
+            pname = "named-${name}";
+            nativeBuildInputs = [ hooks.cudaRunpathHook ];
+            build = installCompiled;
+            preFixup = "${name}() { :; }";
+            postFixup = "unset -f ${name}";
+          }
+        }/bin/program ${support.inNormalForm}
+        contains "log" "$(< ${logOfFailure (broken { postFixup = "${name}() { :; }"; })})" \
+          "autoAddDriverRunpath failed with exit status 1"
+      '')
+      [
+        # Of others, read and return among them, setup.sh itself dies, or never ends.
+        "mapfile"
+        "exit"
+      ]
+  );
+
   # In nixpkgs' way where there is one.
   logsByNixpkgsFunctions = check "log-functions" ''
     log=$(< ${

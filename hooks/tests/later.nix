@@ -79,6 +79,21 @@ in
           '';
         }
       ) "noRunpathAmbiguity finds this after a phase behind fixup changed files"
+      # What is moved in keeps its own times.
+      + failsWith (
+        mode
+        // inPostPhases "mv stage $out/stage"
+        // {
+          build = installCompiled + "cp -r $out/lib stage; chmod -R u+w stage";
+        }
+      ) "stage/libuse.so: a phase after fixup changed it"
+      + failsWith (
+        mode
+        // inPostPhases "rm -r $out/lib; mv stage $out/lib"
+        // {
+          build = installCompiled + "cp -r $out/lib stage; chmod -R u+w stage";
+        }
+      ) "lib/libuse.so: a phase after fixup changed it"
       # nixpkgs' torch adds a library there.
       + succeeds (mode // inPostPhases "patchelf --add-rpath ${wave}/lib $out/bin/program")
       + succeeds (mode // inPostPhases "chmod -R u+w $out; touch $out/bin/program; echo text > $out/text")

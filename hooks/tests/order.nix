@@ -158,24 +158,20 @@ builtins.listToAttrs (
     ) modes
   );
 
-  # Hooks of two versions in one build: the newer program runs for all, which is said; and an
-  # older shim that comes later replaces no function of a newer one.
-  newestOfTwoVersionsRuns =
+  # Hooks of two releases in one build are an error that names both; an older version's shim that
+  # comes later replaces no function of a newer one.
+  twoReleasesFailTheBuild =
     let
-      both = order: ordered order (keepCalls // { pname = "two-versions"; });
-      # The counting tools call themselves 999.0, and note that they are called.
+      both = order: ordered order { pname = "two-releases"; };
+      # The counting tools call themselves 999.0.
       orders = [
         [
           hooks.autoAddDriverRunpath
           counting.stubReplace
-          hooks.addCudaCompatRunpath
-          hooks.noRunpathAmbiguity
         ]
         [
+          counting.cudaRunpathHook
           hooks.noRunpathAmbiguity
-          counting.addCudaCompatRunpath
-          counting.autoAddDriverRunpath
-          counting.stubReplace
         ]
       ];
       newer = support.hookOf ''
@@ -183,13 +179,15 @@ builtins.listToAttrs (
         cudaRunpathBring() { declare -g broughtTo=theNewer; }
       '';
     in
-    check "two-versions" (
+    check "two-releases" (
       lib.concatMapStrings (order: ''
-        same "calls" "$(toolsIn ${both order}/calls)" "${once}"
-        contains "log" "$(< ${support.logOfSuccess (both order)})" "the hooks of this build are of 2 versions"
+        log=$(< ${support.logOfFailure (both order)})
+        contains "log" "$log" "the hooks of this build are of different releases: "
+        contains "log" "$log" "999.0 (${lib.getOutput "tools" support.countingTools})"
+        contains "log" "$log" "${support.ours.cuda-runpath.version} (${lib.getOutput "tools" support.ours.cuda-runpath})"
       '') orders
       + ''
-        lacks "log of one version" "$(< ${support.logOfSuccess (both countingHooks)})" "are of 2 versions"
+        lacks "log of one release" "$(< ${support.logOfSuccess (ordered countingHooks keepCalls)})" "different releases"
         same "whose function was called" "$(< ${
           ordered [ newer hooks.autoAddDriverRunpath ] { postFixup = "echo $broughtTo > $out/brought-to"; }
         }/brought-to)" theNewer

@@ -463,10 +463,19 @@ func (b *build) run(w walk, more ...string) error {
 	b.note(names + ": " + strings.Join(paths, " "))
 	argv := b.command(w, paths, more...)
 	// What a tool finds is for the log.
-	if status := b.start(b.log, b.log, nil, argv[0], argv[1:]...); status != 0 {
-		b.fail(fmt.Sprintf("%s failed with exit status %d; what it said is above. The same again: %s", names, status,
-			remedy.Quote(argv...)))
-		return exitStatus(status)
+	return b.tool(names, nil, argv)
+}
+
+// tool runs a command line with variables beside those of the environment. Where it fails, what repeats it is said.
+func (b *build) tool(names string, variables, argv []string) error {
+	status := b.start(b.log, b.log, variables, argv[0], argv[1:]...)
+	if status == 0 {
+		return nil
 	}
-	return nil
+	if len(variables) > 0 {
+		argv = slices.Concat([]string{"env"}, variables, argv)
+	}
+	b.fail(fmt.Sprintf("%s failed with exit status %d; what it said is above. The same again: %s", names, status,
+		remedy.Quote(argv...)))
+	return exitStatus(status)
 }

@@ -69,6 +69,9 @@ func (b *build) tell(moment string, stdin io.Reader) error {
 		err = errState
 	}
 	if err == nil {
+		err = b.oneRelease()
+	}
+	if err == nil {
 		err = do()
 	}
 	status := exitStatus(1)

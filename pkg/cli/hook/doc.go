@@ -4,7 +4,7 @@
 //
 // # The interface, version 1
 //
-// The shim (hooks/core.bash) calls the program of the newest package that brought a hook, by absolute path:
+// The shim (hooks/core.bash) calls the program of the first package that brought a hook, by absolute path:
 //
 //	runpath hook --settings             prints the names of the variables that are wanted, a line each
 //	runpath hook MOMENT                 reads what the shell has from stdin, and answers on stdout
@@ -31,7 +31,7 @@
 // function:autoPatchelf, where the shell has such a function. The array cudaRunpathGiven has what the hooks brought, as
 // KEY=VALUE:
 //
-//	program=VERSION TOOLS    a package of the program; VERSION is a number
+//	program=RELEASE TOOLS    a package of the program; two releases in one build are an error
 //	tool=TOOL                runs at the end of fixup
 //	settings=                cudaRunpathHook: cudaThin and its like make more tools run
 //	link=DIR                 the driver link without /lib, where it is not the usual one

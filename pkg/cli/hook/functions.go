@@ -80,9 +80,8 @@ func (b *build) onFiles(function string, args []string) error {
 	}
 	var failed error
 	for some := range commandLines(files) {
-		argv := b.command(w, some, more...)
-		if status := b.start(b.log, b.log, nil, argv[0], argv[1:]...); status != 0 {
-			failed = exitStatus(status)
+		if err := b.tool(tool, nil, b.command(w, some, more...)); err != nil {
+			failed = err
 		}
 	}
 	return failed
@@ -131,13 +130,7 @@ func (b *build) patchOutputs() error {
 	if b.wantsNotes() && (len(tools) > 0 || b.brings("elf", "")) {
 		more = []string{resolutionNote}
 	}
-	if err := b.patch(append([]string{"--"}, paths...), more...); err != nil {
-		if status := exitStatus(0); !errors.As(err, &status) {
-			b.fail(err.Error())
-		}
-		return errors.New("autoPatchelf failed; what it said is above")
-	}
-	return nil
+	return b.patch(append([]string{"--"}, paths...), more...)
 }
 
 // patchLate runs autoPatchelf where cudaRunpathHook is to and the functions that the hook brings are not there: a phase
@@ -173,6 +166,10 @@ func (b *build) patch(args []string, more ...string) error {
 			return err
 		}
 	}
+	// Here an empty element is /lib, as with nixpkgs' hook.
+	if lists[2], err = b.elements("runtimeDependenciesArray", "runtimeDependencies"); err != nil {
+		return err
+	}
 	ignore, appended, runtime, patchelf, own, libs, extra := lists[0], lists[1], lists[2], lists[3], lists[4],
 		lists[5], lists[6]
 	if slices.Contains(ignore, "1") {
@@ -202,14 +199,11 @@ func (b *build) patch(args []string, more ...string) error {
 					"Add autoPatchelfHook to nativeBuildInputs, which brings one, or autoPatchelfFlags = [ \"--interpreter=…\" ]")
 		}
 	}
-	argv := slices.Concat(b.common()[:2], []string{"--ignore-missing"}, ignore, []string{"--paths"}, paths,
+	argv := slices.Concat([]string{b.binary(function)}, b.common()[:2], []string{"--ignore-missing"}, ignore, []string{"--paths"}, paths,
 		[]string{"--libs"}, libs, extra,
 		[]string{"--runtime-dependencies"}, runtime, []string{"--append-rpaths"}, appended, flags,
 		[]string{"--extra-args"}, patchelf)
-	if status := b.start(b.log, b.log, variables, b.binary(function), argv...); status != 0 {
-		return exitStatus(status)
-	}
-	return nil
+	return b.tool(function, variables, argv)
 }
 
 // patchFlags are autoPatchelf's flags that settings and our other hooks ask for.

@@ -29,6 +29,9 @@ func (s state) text() string {
 		if len(values) != 1 || strings.HasSuffix(name, "Array") || name == "cudaRunpathGiven" || name == "arguments" {
 			attributes = "a"
 		}
+		if name == "cudaRunpathGiven" && !slices.Contains(values, "none") && !strings.Contains(strings.Join(values, "\n"), "program=") {
+			values = append(slices.Clone(values), "program=1.0.0 /T")
+		}
 		fmt.Fprintf(&b, "%s\x00%s\x00%d\x00", name, attributes, len(values))
 		for _, value := range values {
 			b.WriteString(value + "\x00")
@@ -78,7 +81,7 @@ func with(s state, more state) state {
 }
 
 // The hooks of cudaRunpathHook.
-var four = []string{"program=1000 /T", "tool=stubReplace", "tool=autoAddDriverRunpath", "tool=addCudaCompatRunpath", "tool=noRunpathAmbiguity", "compat=/C", "settings="}
+var four = []string{"program=1.0.0 /T", "tool=stubReplace", "tool=autoAddDriverRunpath", "tool=addCudaCompatRunpath", "tool=noRunpathAmbiguity", "compat=/C", "settings="}
 
 // What each setting makes of the command lines, and what is said. OUT stands for the output, COMMON for what each tool gets.
 func TestFixup(t *testing.T) {
@@ -95,7 +98,7 @@ func TestFixup(t *testing.T) {
 		{"nothing is set", nil, usual},
 		{"false", state{"dontStubReplace": {""}, "clearExecutableStacks": {""}, "cudaThin": {""}}, usual},
 		{"listed twice", state{"cudaRunpathGiven": slices.Concat(four, four)}, usual},
-		{"in another order", state{"cudaRunpathGiven": {"compat=/C", "tool=noRunpathAmbiguity", "tool=addCudaCompatRunpath", "tool=autoAddDriverRunpath", "tool=stubReplace", "program=1000 /T"}}, usual},
+		{"in another order", state{"cudaRunpathGiven": {"compat=/C", "tool=noRunpathAmbiguity", "tool=addCudaCompatRunpath", "tool=autoAddDriverRunpath", "tool=stubReplace", "program=1.0.0 /T"}}, usual},
 		{"places", state{"driverLink": {"/opt/lib64//"}, "driverLinkPosition": {"last"}, "cudaCompat": {"/D"}}, []string{
 			together + "--driver-link /opt/lib64/lib --compat /D --position last -- OUT", check + "--driver-link /opt/lib64/lib --compat /D --nix -- OUT"}},
 		{"a link of a hook", state{"cudaRunpathGiven": append(slices.Clone(four), "link=/opt/gpu")}, []string{together + "--driver-link /opt/gpu/lib --compat /C -- OUT"}},
@@ -151,7 +154,15 @@ func TestFixup(t *testing.T) {
 		{"thin, switched off", state{"cudaThin": {"1"}, "dontThinCuda": {"1"}}, []string{"log thinCuda: switched off by dontThinCuda"}},
 		{"autoPatchelf in a phase", state{"cudaRunpathAutoPatchelf": {"1"}, "NIX_BINTOOLS": {"/B"}}, []string{
 			"run /T/bin/autoPatchelf --jobs 2 --ignore-missing --paths OUT", together}},
-		{"two programs", state{"cudaRunpathGiven": append(slices.Clone(four), "program=2000 /U")}, []string{"log warning: the hooks of this build are of 2 versions: /T, /U; for all of them /T/bin/runpath runs, the newest."}},
+		{"two releases", state{"cudaRunpathGiven": append(slices.Clone(four), "program=1.1.0 /U")}, []string{"error the hooks of this build are of different releases: 1.0.0 (/T), 1.1.0 (/U). Take all of them from one place", "status 1"}},
+		{"one release at two store paths", state{"cudaRunpathGiven": append(slices.Clone(four), "program=1.0.0 /U")}, usual},
+		{"what the hooks brought is gone", state{"cudaRunpathGiven": {"none"}}, []string{"error what the hooks of this build brought is lost", "status 1"}},
+		{"a phase that no list has", state{"postPatchelfPhase": {"x"}}, slices.Concat([]string{"log warning: postPatchelfPhase is set and does not run: no list of phases has it; postPhases = [ \"postPatchelfPhase\" ]"}, usual)},
+		{"a phase in postPhases", state{"postPatchelfPhase": {"x"}, "postPhases": {"y postPatchelfPhase"}}, usual},
+		{"a phase in phases", state{"postPatchelfPhase": {"x"}, "phases": {"fixupPhase", "postPatchelfPhase"}}, usual},
+		{"empty elements", state{"noRunpathAmbiguityIgnore": {"", "libx.so.1", ""}}, []string{check + "--compat /C --nix --ignore libx.so.1 -- OUT"}},
+		{"empty elements of flags", state{"autoAddDriverRunpathFlags": {"", ""}}, usual},
+		{"empty elements of an array", state{"autoAddDriverRunpathFlagsArray": {""}}, []string{"run /T/bin/autoAddDriverRunpath COMMON --compat /C  -- OUT"}},
 		{"stands for nixpkgs' hook", state{"cudaRunpathGiven": {"stands-for=addDriverRunpath", "entry=addDriverRunpath"}}, []string{"run /T/bin/autoAddDriverRunpath COMMON -- OUT"}},
 		{"nixpkgs' entry is gone", state{"cudaRunpathGiven": {"stands-for=addDriverRunpath"}}, []string{"log autoAddDriverRunpath: switched off: 'autoFixElfFiles addDriverRunpath' is no longer in postFixupHooks"}},
 		{"nixpkgs' function is another", state{"cudaRunpathGiven": {"stands-for=addDriverRunpath", "redefined=addDriverRunpath"}}, []string{"log autoAddDriverRunpath: addDriverRunpath is the package's own"}},
@@ -230,6 +241,7 @@ func TestFunctions(t *testing.T) {
 		}, []string{"log warning: autoPatchelf: autoPatchelfIgnoreMissingDeps = true is deprecated",
 			"run /T/bin/autoPatchelf --jobs 2 --ignore-missing * --paths F --libs /a/lib /b/lib /e --runtime-dependencies /r/lib --append-rpaths /z /x /y" +
 				" --no-recurse --opened --temporary /build --expect-driver --tool stubReplace --expect-driver --tool autoAddDriverRunpath --compat /C --position last --f --extra-args --p", "status 0"}},
+		{"autoPatchelf F", state{"NIX_BINTOOLS": {"/B"}, "runtimeDependencies": {"", "/r"}, "runtimeDependenciesArray": {"", "/s"}}, []string{"--runtime-dependencies /lib /s/lib /lib /r/lib --append", "status 0"}},
 		{"autoPatchelf F", nil, []string{"error autoPatchelf: nothing says which interpreter", "status 1"}},
 		{"autoPatchelf F", state{"cudaRunpathGiven": {"bintools=/H"}}, []string{"run NIX_BINTOOLS=/H /T/bin/autoPatchelf", "status 0"}},
 		{"autoPatchelf", nil, []string{"error autoPatchelf: no path is given", "status 1"}},
@@ -273,7 +285,7 @@ func TestFunctionWithManyFiles(t *testing.T) {
 	tools := t.TempDir()
 	out, s := outputs(t)
 	os.WriteFile(filepath.Join(tools, "autoAddDriverRunpath"), []byte("#!/bin/sh\nprintf '%s\\n' \"$@\" >> "+tools+"/given\n"), 0o755)
-	s["cudaRunpathProgram"] = []string{tools + "/runpath"}
+	s["cudaRunpathGiven"], s["cudaRunpathProgram"] = four[:1], []string{tools + "/runpath"}
 	want := manyFiles(t, out, "")
 	s["arguments"] = want
 	var said strings.Builder
@@ -437,7 +449,8 @@ func TestEnd(t *testing.T) {
 	}{
 		{`{"files":[{"path":"CHANGED","action":"unchanged"}]}`, nil, 0, []string{"run /T/bin/runpath normalize --tool", "status 0"}},
 		{`{"files":[{"path":"CHANGED","action":"edited","before":["/stubs"],"after":["/drv"]}]}`, nil, 0, []string{"error CHANGED: a phase after fixup changed it", "would make its run path '/drv' of '/stubs' again", "error what a phase after fixup", "status 1"}},
-		{`{"files":[{"path":"OUT/old.so","action":"edited","before":[],"after":["/drv"]}]}`, nil, 0, []string{"status 0"}},
+		// It has been moved in, or its directory: its own times say nothing of that.
+		{`{"files":[{"path":"OUT/old.so","action":"edited","before":[],"after":["/drv"]}]}`, nil, 0, []string{"error OUT/old.so: a phase after fixup changed it", "status 1"}},
 		{`{"files":[]}`, nil, 1, []string{"error noRunpathAmbiguity finds this after a phase", "status 1"}},
 		{`{"files":[]}`, state{"dontNoRunpathAmbiguity": {"1"}}, 1, []string{"status 0"}},
 		{`none`, nil, 1, []string{"error /T/bin/runpath normalize", "status 1"}},
@@ -446,7 +459,7 @@ func TestEnd(t *testing.T) {
 		s["document"] = []string{strings.NewReplacer("CHANGED", changed, "OUT", out).Replace(c.document)}
 		all := strings.Join(at(t, s, c.status, "end"), "\n")
 		for _, want := range c.want {
-			if want = strings.ReplaceAll(want, "CHANGED", changed); !strings.Contains(all, want) {
+			if want = strings.NewReplacer("CHANGED", changed, "OUT", out).Replace(want); !strings.Contains(all, want) {
 				t.Errorf("%s %v: no %q in:\n%s", c.document, c.more, want, all)
 			}
 		}
@@ -519,4 +532,49 @@ func TestAnswersAreInOrder(t *testing.T) {
 		t.Errorf("it returns when %d bytes are read", n)
 	}
 	w.Close()
+}
+
+// A tool that a function runs and that fails leaves the command line that repeats it, too.
+func TestFailingFunctions(t *testing.T) {
+	out, s := outputs(t)
+	file := filepath.Join(out, "f")
+	os.WriteFile(file, nil, 0o644)
+	for call, want := range map[string]string{
+		"autoPatchelf":          "error autoPatchelf failed with exit status 3; what it said is above. The same again: env NIX_BINTOOLS=/H /T/bin/autoPatchelf --jobs 2 --ignore-missing --paths " + file,
+		"autoPatchelfPostFixup": "error autoPatchelf failed with exit status 3; what it said is above. The same again: env NIX_BINTOOLS=/H /T/bin/autoPatchelf --jobs 2 --ignore-missing --paths " + out,
+		"addDriverRunpath":      "error autoAddDriverRunpath failed with exit status 3; what it said is above. The same again: /T/bin/autoAddDriverRunpath --jobs 2",
+	} {
+		all := strings.Join(at(t, with(s, state{"cudaRunpathGiven": {"bintools=/H"}}), 3, call, file), "\n")
+		if !strings.Contains(all, want) || strings.Count(all, "error ") != 1 || !strings.HasSuffix(all, "\nstatus 3") {
+			t.Errorf("%s: no %q in:\n%s", call, want, all)
+		}
+	}
+}
+
+// What a later phase moves into an output keeps its own times; the directory that it comes into does not.
+func TestEndOfWhatIsMovedIn(t *testing.T) {
+	for name, change := range map[string]func(out, stage string) error{
+		"a file":      func(out, stage string) error { return os.Rename(stage+"/l.so", out+"/l.so") },
+		"a directory": func(out, stage string) error { return os.Rename(stage, out+"/stage") },
+	} {
+		out, s := outputs(t)
+		top := t.TempDir()
+		stage := filepath.Join(top, "stage")
+		os.Mkdir(stage, 0o755)
+		os.WriteFile(stage+"/l.so", []byte("\x7fELF"), 0o644)
+		s["cudaRunpathGiven"], s["NIX_BUILD_TOP"] = four, []string{top}
+		s["document"] = []string{`{"files":[{"path":"/l\ufffd.so","action":"edited","before":["/stubs"],"after":["/drv"]}]}`}
+		time.Sleep(50 * time.Millisecond)
+		at(t, s, 0, "fixup")
+		if answers := at(t, s, 0, "end"); !slices.Equal(answers, []string{"status 0"}) {
+			t.Errorf("%s: before: %q", name, answers)
+		}
+		time.Sleep(50 * time.Millisecond)
+		if err := change(out, stage); err != nil {
+			t.Fatal(err)
+		}
+		if answers := at(t, s, 0, "end"); !slices.Contains(answers, "status 1") {
+			t.Errorf("%s: %q", name, answers)
+		}
+	}
 }

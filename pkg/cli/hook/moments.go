@@ -61,8 +61,10 @@ func (b *build) stubs() (string, error) {
 
 // fixup is the moment at which the tools run: the end of postFixup.
 func (b *build) fixup() error {
-	b.sayPrograms()
 	b.sayStandIns()
+	if err := b.sayPhase(); err != nil {
+		return err
+	}
 	if err := b.mark(begun); err != nil {
 		return err
 	}
@@ -149,19 +151,36 @@ func (b *build) noteAlone() error {
 	return b.run(walk{tools: []string{notes}, args: slices.Concat(b.common(), []string{inPlace}, places)})
 }
 
-// sayPrograms says which one runs, where hooks of several versions came together.
-func (b *build) sayPrograms() {
+// oneRelease fails where the hooks are of several releases, or where what they brought is lost: nobody could say then
+// what is to be done.
+func (b *build) oneRelease() error {
 	programs := b.brought("program")
-	if len(programs) < 2 {
-		return
+	if len(programs) == 0 {
+		return errors.New("what the hooks of this build brought is lost: a phase has set cudaRunpathGiven, or given " +
+			"a function the name of one of the shell's builtins")
 	}
-	var paths []string
+	var releases, both []string
 	for _, program := range programs {
-		_, path, _ := strings.Cut(program, " ")
-		paths = append(paths, path)
+		release, path, _ := strings.Cut(program, " ")
+		if !slices.Contains(releases, release) {
+			releases, both = append(releases, release), append(both, fmt.Sprintf("%s (%s)", release, path))
+		}
 	}
-	b.note(fmt.Sprintf("warning: the hooks of this build are of %d versions: %s; for all of them %s runs, the newest. "+
-		"Take them from one place", len(paths), strings.Join(paths, ", "), b.text("cudaRunpathProgram")))
+	if len(releases) > 1 {
+		return fmt.Errorf("the hooks of this build are of different releases: %s. Take all of them from one place",
+			strings.Join(both, ", "))
+	}
+	return nil
+}
+
+// sayPhase says that postPatchelfPhase, which nixpkgs' torch lists in postPhases, does not run by its name alone.
+func (b *build) sayPhase() error {
+	listed, err := b.list("phases", "postPhases")
+	if err == nil && b.isTrue("postPatchelfPhase") && !slices.Contains(listed, "postPatchelfPhase") {
+		b.note("warning: postPatchelfPhase is set and does not run: no list of phases has it; " +
+			"postPhases = [ \"postPatchelfPhase\" ] would run it")
+	}
+	return err
 }
 
 // sayStandIns says which of nixpkgs' entries the package has taken away or changed.
@@ -292,8 +311,8 @@ func (b *build) mark(text string) error {
 	return redirect.Write(b.markPath(), 0o644, []byte(text))
 }
 
-// end is the moment at which the build has succeeded: whether what the tools left still holds, where ELF files have
-// changed since. The tools walk the outputs again: the files that changed may be more than a command line holds.
+// end is the moment at which the build has succeeded: whether what the tools left still holds, where anything has
+// changed since. The tools walk the outputs again, and what they would edit counts, whichever file it is in.
 func (b *build) end() error {
 	if b.markPath() == "" {
 		return nil
@@ -311,7 +330,7 @@ func (b *build) end() error {
 			"the hooks failed at the end of postFixup, and the build went on without them; what they said is above")
 	}
 	changed, err := b.changedSince(mark)
-	if err != nil || len(changed) == 0 {
+	if err != nil || !changed {
 		return err
 	}
 	quiet := func(string) {}
@@ -329,7 +348,7 @@ func (b *build) end() error {
 	failed := false
 	for _, w := range walks {
 		w.args = slices.DeleteFunc(slices.Clone(w.args), func(arg string) bool { return arg == resolutionNote })
-		undone, err := b.wouldEdit(w, changed)
+		undone, err := b.wouldEdit(w)
 		if err != nil {
 			return err
 		}
@@ -348,7 +367,7 @@ func (b *build) end() error {
 		}
 		w := walk{[]string{tool}, args}
 		if tool == "thinCuda" {
-			undone, err := b.wouldEdit(w, changed)
+			undone, err := b.wouldEdit(w)
 			if err != nil {
 				return err
 			}
@@ -389,33 +408,34 @@ func (b *build) sayNothingRan() {
 	}
 }
 
-// changedSince returns the ELF files in the outputs whose inodes changed when the mark was made, or later.
-func (b *build) changedSince(mark fs.FileInfo) (changed map[string]bool, err error) {
-	changed = map[string]bool{}
+// changedSince reports whether a directory or an ELF file in the outputs changed when the mark was made, or later. What
+// is moved in keeps its own times, and so does all that is below it; the directory that it comes into does not.
+func (b *build) changedSince(mark fs.FileInfo) (changed bool, err error) {
 	since := mark.Sys().(*syscall.Stat_t).Ctim.Nano()
 	for _, output := range b.paths() {
 		err := filepath.WalkDir(output, func(path string, e fs.DirEntry, err error) error {
-			if err != nil || !e.Type().IsRegular() {
+			if err != nil || !e.Type().IsRegular() && !e.IsDir() {
 				return nil // what cannot be read was said when the tools ran
 			}
 			st, err := e.Info()
 			if err != nil || st.Sys().(*syscall.Stat_t).Ctim.Nano() < since {
 				return nil
 			}
-			if isELF(path) {
-				changed[path] = true
+			if e.IsDir() || isELF(path) {
+				changed = true
+				return fs.SkipAll
 			}
 			return nil
 		})
-		if err != nil {
-			return nil, err
+		if err != nil || changed {
+			return changed, err
 		}
 	}
-	return changed, nil
+	return false, nil
 }
 
-// wouldEdit reports whether a walk would edit one of some files again, and says which.
-func (b *build) wouldEdit(w walk, files map[string]bool) (bool, error) {
+// wouldEdit reports whether a walk would edit a file again, and says which.
+func (b *build) wouldEdit(w walk) (bool, error) {
 	argv := b.command(w, b.paths(), "--dry-run", "--json")
 	var document, said bytes.Buffer
 	status := b.start(&document, &said, nil, argv[0], argv[1:]...)
@@ -430,7 +450,7 @@ func (b *build) wouldEdit(w walk, files map[string]bool) (bool, error) {
 	}
 	edited := false
 	for _, file := range report.Files {
-		if file.Action == "edited" && files[file.Path] {
+		if file.Action == "edited" {
 			edited = true
 			b.fail(fmt.Sprintf("%s: a phase after fixup changed it: %s would make its run path '%s' of '%s' again",
 				remedy.Line(file.Path),

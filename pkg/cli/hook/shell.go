@@ -27,7 +27,7 @@ func Settings() []string {
 		// stdenv's.
 		"NIX_BUILD_CORES", "NIX_BUILD_TOP", "NIX_BINTOOLS", "TMPDIR", "IN_NIX_SHELL", "noAuditTmpdir", "pkgsHostTarget",
 		"dontPatchELF",
-		"dontGenerateLDCache", "hookName", "hook", "fixupOutputHooks",
+		"dontGenerateLDCache", "hookName", "hook", "fixupOutputHooks", "phases", "postPhases", "postPatchelfPhase",
 	}
 	for _, tool := range Tools() {
 		names = append(names, tool+"Flags", tool+"FlagsArray")
@@ -99,8 +99,25 @@ func (s *shell) text(name string) string {
 func (s *shell) isTrue(name string) bool { return s.text(name) != "" }
 
 // list returns the words of settings: an array's elements as they are, a string split on white space. Patterns such as
-// *.so stay what they are.
+// *.so stay what they are. An empty element of a list of Nix says nothing (lib.optionalString makes them), as in a
+// string; one of NAMEArray, which a phase fills, is meant.
 func (s *shell) list(names ...string) ([]string, error) {
+	var words []string
+	for _, name := range names {
+		some, err := s.elements(name)
+		if err != nil {
+			return nil, err
+		}
+		if !strings.HasSuffix(name, "Array") {
+			some = slices.DeleteFunc(some, func(word string) bool { return word == "" })
+		}
+		words = append(words, some...)
+	}
+	return words, nil
+}
+
+// elements is [shell.list] with the empty elements.
+func (s *shell) elements(names ...string) ([]string, error) {
 	var words []string
 	for _, name := range names {
 		one := s.settings[name]

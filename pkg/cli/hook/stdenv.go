@@ -181,9 +181,10 @@ func (w *outputWalk) elf(f *tree.File, s *seen) {
 	if r.Action == edit.Failed {
 		// What patchelf cannot do either stops no build of stdenv's; a disk that is full, say, is another matter.
 		var failed unix.Errno
-		s.err, s.goesOn = r.Err, !errors.As(r.Err, &failed) || elfimage.IsMalformed(r.Err) || f.Unreadable()
+		var lookedUp *lookUpError
+		s.err, s.goesOn = r.Err, !errors.As(r.Err, &failed) || errors.As(r.Err, &lookedUp) ||
+			elfimage.IsMalformed(r.Err) || f.Unreadable()
 		s.removed, s.tag = nil, false
-		return
 	}
 	if audits {
 		for i, entry := range runpath.Parse(list) {
@@ -207,6 +208,12 @@ func without(all, kept runpath.List) (removed []string) {
 	return removed
 }
 
+// lookUpError is a failure of a directory that a run path names, not of the file that names it: an entry that is a file,
+// a loop of links, a name that is too long. patchelf fails there too, and stdenv's build goes on.
+type lookUpError struct{ error }
+
+func (e *lookUpError) Unwrap() error { return e.error }
+
 // machineOf remembers what the libraries of a directory are: the files of a package ask for the same ones.
 func (w *outputWalk) machineOf(order binary.ByteOrder) patchelf.Machine {
 	type answer struct {
@@ -224,6 +231,9 @@ func (w *outputWalk) machineOf(order binary.ByteOrder) patchelf.Machine {
 		known, ok := w.machines.Load(q)
 		if !ok {
 			machine, ok, err := ask(path)
+			if err != nil {
+				err = &lookUpError{err}
+			}
 			known, _ = w.machines.LoadOrStore(q, answer{machine, ok, err})
 		}
 		a := known.(answer)

@@ -219,3 +219,26 @@ OUT/lib/x.build-id.so: forbidden reference to /build/: entry 1 of the run path, 
 		t.Errorf("no $TMPDIR: %s%s", answers, log)
 	}
 }
+
+// Where a run path cannot be looked up, patchelf fails, and stdenv's build goes on: the file stays as it is, and is
+// searched for $TMPDIR all the same.
+func TestShrinkWhatCannotBeLookedUp(t *testing.T) {
+	_, out, s := shrinkable(t)
+	os.Symlink("loop", filepath.Join(out, "loop"))
+	for _, entry := range []string{filepath.Join(out, "lib/libbare.so"), filepath.Join(out, "loop"), "/opt/" + strings.Repeat("a", 300)} {
+		name := filepath.Join(out, "lib/odd.so")
+		list := entry + ":/build/lib"
+		object := tinyelf.Object{Strings: []tinyelf.Entry{{Tag: elf.DT_NEEDED, Str: "libone.so"}, {Tag: elf.DT_RUNPATH, Str: list}}}
+		os.WriteFile(name, object.Bytes(), 0o755)
+		answers, log := tells(t, s, "patchELF", out)
+		if got := runPath(t, name); got != "DT_RUNPATH "+list || !strings.HasSuffix(answers, "\nstatus 0\n") ||
+			!strings.Contains(log, "warning: "+name+": ") {
+			t.Errorf("%.80s: %s\n%s%s", entry, got, answers, log)
+		}
+		inHook := state{"hookName": {"fixupOutput"}, "hook": {"p"}, "fixupOutputHooks": {"p", `auditTmpdir "$prefix"`}}
+		if answers, log := tells(t, with(s, inHook), "patchELF", out); !strings.HasSuffix(answers, "\nstatus 1\n") ||
+			!strings.Contains(log, name+": forbidden reference to /build/: entry 2") {
+			t.Errorf("%.80s, audited: %s%s", entry, answers, log)
+		}
+	}
+}
