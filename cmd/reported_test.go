@@ -443,7 +443,7 @@ func TestWhatIsReportedIsOnTheDisk(t *testing.T) {
 			if real.Summary.Edited == 0 || real.Summary.Edited > 35 {
 				t.Errorf("%+v", real.Summary)
 			}
-			if strings.Contains(line, "--copy") || args[0] == "autoPatchelf" && !strings.Contains(line, "--keep-links") {
+			if !strings.Contains(line, "--in-place") {
 				if diff := cmp.Diff(outside, lookAt(t, "odd")); diff != "" {
 					t.Errorf("outside of the tree: %s", diff)
 				}
@@ -566,6 +566,13 @@ func TestWhatIsReportedOfAFileThatCannotBeWritten(t *testing.T) {
 				}
 				if !bytes.Contains(log, []byte("(INJECTED)")) {
 					break
+				}
+				damaged := false // in place a later write that fails leaves what it leaves, and that is said
+				for _, f := range d.Files {
+					damaged = damaged || f.Action == "failed" && strings.Contains(f.Reason, "is damaged")
+				}
+				if strings.Contains(line, "--in-place") && damaged && status == 1 {
+					continue
 				}
 				agree(t, d, status, before, lookAt(t, "tree"), false)
 				if t.Failed() {
