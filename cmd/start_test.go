@@ -63,7 +63,7 @@ func TestFilesAreOpenedOnce(t *testing.T) {
 }
 
 // autoPatchelf opens a file that it changes to read it, to write it, and to look at it then.
-func TestAutoPatchelfOpensAFileThreeTimes(t *testing.T) {
+func TestAutoPatchelfOpensAFileAsOftenAsItMust(t *testing.T) {
 	strace, err := exec.LookPath("strace")
 	if err != nil {
 		t.Skip("no strace here: ", err)
@@ -78,7 +78,7 @@ func TestAutoPatchelfOpensAFileThreeTimes(t *testing.T) {
 	}
 	for tree, more := range map[string][]string{"hand": {"--no-record"}, "build": {"--in-build", "--interpreter", "/lib64/ld-linux-x86-64.so.2"}} {
 		opens, out := opened(t, strace, slices.Concat([]string{"autoPatchelf", "--libs", dir + "/libs", tree}, more)...)
-		if n := opens[dir+"/"+tree+"/liba.so.1"]; n != 3 {
+		if n := opens[dir+"/"+tree+"/liba.so.1"]; n != map[string]int{"hand": 2, "build": 3}[tree] { // by hand a new file is written
 			t.Errorf("a changed file is opened %d times (%s)\n%s", n, tree, out)
 		}
 		if n := opens[dir+"/libs/libb.so.1"]; n != 1 {

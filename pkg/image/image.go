@@ -54,17 +54,20 @@ var (
 		"make it without (includeNixDB = false)")
 	errNoManifest = errors.New(
 		"there is no manifest.json in it: not an archive of `docker save`'s form, as dockerTools makes it")
-	errOCI    = errors.New("it is an OCI layout, of which nothing is rewritten here: " + converted("oci-archive"))
-	errZstd   = errors.New("it is compressed by zstd: " + converted("docker-archive"))
-	errPacked = errors.New("it is compressed by itself: " + converted("docker-archive"))
+	errOCI    = errors.New("it is an OCI layout, of which nothing is rewritten here: " + convert + ociArchive)
+	errZstd   = errors.New("it is compressed by zstd: " + convert + dockerArchive)
+	errPacked = errors.New("it is compressed by itself: " + convert + dockerArchive)
 )
 
-// converted says how an image of another form comes to the one that is read here. skopeo makes that of an image with
-// zstd's layers only if a directory has them unpacked before.
-func converted(form string) string {
-	return "`skopeo copy --dest-decompress " + form + ":FILE dir:DIR` and then `skopeo copy dir:DIR docker-archive:NEW` " +
-		"make a NEW that is read here"
-}
+// What is said after a form of image, which skopeo makes the one that is read here. Of an image with zstd's layers it does
+// that only if a directory has them unpacked before.
+const (
+	ociArchive    = "oci-archive" + converted
+	dockerArchive = "docker-archive" + converted
+
+	converted = ":FILE dir:DIR` and then `skopeo copy dir:DIR docker-archive:NEW` make a NEW that is read here"
+	convert   = "`skopeo copy --dest-decompress "
+)
 
 // Options say what is to be done.
 type Options struct {
