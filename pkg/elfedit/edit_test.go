@@ -247,7 +247,7 @@ func checkPrefixes(t *testing.T, old []byte, list string) (states int) {
 	return states
 }
 
-// checkNextEdit edits what a killed edit has left: it works, for strip too, or is refused.
+// checkNextEdit edits a file again: it works, for strip too, or is refused.
 func checkNextEdit(t *testing.T, b []byte, when string) {
 	t.Helper()
 	f := &memFile{b: bytes.Clone(b)}

@@ -33,8 +33,8 @@ func TestRoomIsFoundByItsMark(t *testing.T) {
 	}
 }
 
-// What an edit that was killed has put into the room is gone after the next one.
-func TestKilledEditLeavesNothingInTheRoom(t *testing.T) {
+// What an edit has put into the room is gone after the next one.
+func TestEditLeavesNothingOfTheLastOneInTheRoom(t *testing.T) {
 	b := edit(t, plain().build(t), setPath(elf.DT_RUNPATH, "/"+strings.Repeat("long/", 50)))
 	left := 0
 	for _, killed := range states(t, b, setPath(elf.DT_RUNPATH, "/killed/edit")) {
@@ -43,7 +43,7 @@ func TestKilledEditLeavesNothingInTheRoom(t *testing.T) {
 		}
 		after := edit(t, killed, setPath(elf.DT_RUNPATH, "/next"))
 		if bytes.Contains(after, []byte("killed")) {
-			t.Error("the list of the killed edit is still in the file")
+			t.Error("the list of the last edit is still in the file")
 		}
 	}
 	if left == 0 {
