@@ -432,6 +432,16 @@ func (f *File) RunPath() (list, tag string) {
 // Needed returns the needed libraries, in order.
 func (f *File) Needed() []string { return f.names(dtNeeded) }
 
+// Soname reports whether the file has a soname.
+func (f *File) Soname() bool { return len(f.all(dtSoname)) > 0 }
+
+// Named reports whether a text is a whole one of the dynamic string table, as the name of every symbol is.
+func (f *File) Named(text string) bool {
+	addr, size := f.strings()
+	table, ok := f.memory(addr, size)
+	return ok && bytes.Contains(table, []byte("\x00"+text+"\x00"))
+}
+
 // Interpreter returns the text of PT_INTERP up to its first zero, "" where there is none.
 func (f *File) Interpreter() string {
 	for _, p := range f.ofKind(ptInterp) {

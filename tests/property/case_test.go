@@ -275,8 +275,11 @@ func judged(st step, before, after *judge.File, text string, earlier []step) str
 	if st.want != nil {
 		old, tag := before.RunPath()
 		want.RunPath = &judge.RunPath{Tag: st.tag, List: strings.Join(st.want(split(old)), ":")}
-		if st.tool && tag == "RPATH" && want.RunPath.List == old {
+		switch {
+		case st.tool && tag == "RPATH" && want.RunPath.List == old, st.tag == kept && tag != "":
 			want.RunPath.Tag = tag // a tool that has nothing to write leaves the tag, too
+		case st.tag == kept:
+			want.RunPath.Tag = newTag(before)
 		}
 		if want.RunPath.List == "" {
 			_, want.RunPath.Tag = after.RunPath() // patchelf leaves an empty one, which the loader ignores
@@ -292,6 +295,26 @@ func judged(st step, before, after *judge.File, text string, earlier []step) str
 		}
 	}
 	return strings.Join(wrong, "\n  ")
+}
+
+// kept is the tag of a step that says nothing of it.
+const kept = "kept"
+
+// newTag is the tag that a file without a run path gets by hand, as the contract has it.
+func newTag(f *judge.File) string {
+	inherits := f.Interpreter() == "" || f.Soname()
+	own := func(name string) bool { return cLibrary.MatchString(name) }
+	if inherits && (!allOf(f.Needed(), own) || !f.Counted() || f.Named("dlopen") || f.Named("dlmopen")) {
+		return "RPATH"
+	}
+	return "RUNPATH"
+}
+
+// cLibrary is a file of glibc's: of those that the images and the steps can need.
+var cLibrary = regexp.MustCompile(`^(lib(c|m|dl|rt|pthread|util|anl|resolv)\.so\.[0-9]+|libBrokenLocale\.so\.1|ld-linux.*)$`)
+
+func allOf(names []string, is func(string) bool) bool {
+	return !slices.ContainsFunc(names, func(n string) bool { return !is(n) })
 }
 
 func split(list string) []string {

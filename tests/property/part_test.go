@@ -117,7 +117,10 @@ func partStep(r *rand.Rand, image string, list func() []string) step {
 			}
 		case kind == "run path":
 			l := list()
-			s.want, s.tag = func([]string) []string { return l }, "RUNPATH"
+			s.want, s.tag = func([]string) []string { return l }, kept
+			if byName {
+				s.tag = "RUNPATH" // patchelf makes a DT_RPATH one
+			}
 			if option("--run-path", "--set-rpath", strings.Join(l, ":")); r.IntN(8) == 0 {
 				s.tag = "RPATH"
 				option("--force-rpath", "--force-rpath")

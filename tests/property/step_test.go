@@ -139,7 +139,7 @@ func seq(n int) []byte {
 
 // ourStep is one of our tools. The maps in it state the contract again, for the entries that newSteps makes.
 func ourStep(r *rand.Rand, entry func() string, list func() []string) step {
-	s := step{ours: true, tag: "RUNPATH"}
+	s := step{ours: true, tag: kept}
 	isStub := func(e string) bool { return strings.HasSuffix(e, "/stubs") }
 	tool := func(name string, stubs, driver, compat bool) {
 		s.tool, s.args = true, []string{name, "-q", "--compat", compatDir}
