@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"cuda-runpath/pkg/cli/programs"
@@ -59,9 +60,9 @@ func TestLinksOfThePages(t *testing.T) {
 	}
 }
 
-// The page of runpath has a row for each kind of finding, with its severity.
+// The page of findings has a row for each kind, with its severity.
 func TestPageNamesEveryFinding(t *testing.T) {
-	page, err := os.ReadFile("runpath/README.md")
+	page, err := os.ReadFile("runpath/findings.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,6 +100,8 @@ func TestPageNamesEveryError(t *testing.T) {
 	}
 }
 
+var asked sync.Map // what programs have said of their commands and flags, by command line
+
 // understood fails the test where a command line of a page names a command or a flag that its program has not.
 func understood(t *testing.T, line string) {
 	t.Helper()
@@ -106,10 +109,15 @@ func understood(t *testing.T, line string) {
 	line, _, _ = strings.Cut(line, " | ")
 	words := strings.Fields(line)
 	run := func(args ...string) string {
+		key := strings.Join(append(words[:1:1], args...), " ")
+		if said, ok := asked.Load(key); ok {
+			return said.(string)
+		}
 		out, err := exec.Command(words[0], args...).CombinedOutput()
 		if err != nil {
 			t.Errorf("%q: %v: %s", line, err, out)
 		}
+		asked.Store(key, string(out))
 		return string(out)
 	}
 	named := 1 // the program, and the commands that are named
@@ -135,7 +143,7 @@ func understood(t *testing.T, line string) {
 	}
 }
 
-// README is one page: 700 words, no sentence above 25. Each command in its tables, and in those of the messages, is understood.
+// README is one page: 700 words, no sentence above 25.
 func TestReadmeIsOnePage(t *testing.T) {
 	text, err := os.ReadFile("../README.md")
 	if err != nil {
@@ -154,23 +162,41 @@ func TestReadmeIsOnePage(t *testing.T) {
 	if len(sentences) < 10 {
 		t.Errorf("only %d sentences", len(sentences))
 	}
-	messages, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	commands := 0
-	tool := regexp.MustCompile("`((?:sudo \"\\$\\(command -v hostDriver\\)\"|stubReplace|auto[A-Z]\\w+|add[A-Z]\\w+|noRunpathAmbiguity|runpath|hostDriver) [^`]*)`")
-	for line := range strings.Lines(string(text) + string(messages)) {
-		if !strings.HasPrefix(line, "| ") {
-			continue
+}
+
+// Each command in a table or a block of README and of the tools' pages is understood.
+func TestCommandsOfThePages(t *testing.T) {
+	pages := []string{"../README.md"}
+	for _, pattern := range []string{"*.md", "*/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
 		}
-		for _, command := range tool.FindAllStringSubmatch(line, -1) {
-			understood(t, regexp.MustCompile(`"\$\(nix [^"]*"`).ReplaceAllString(command[1], "DIR"))
-			commands++
+		pages = append(pages, found...)
+	}
+	const program = `(?:sudo "\$\(command -v hostDriver\)"|stubReplace|auto[A-Z]\w+|add[A-Z]\w+|noRunpathAmbiguity|runpath|hostDriver)`
+	command := regexp.MustCompile(`(?m)^(?:    )?\$ (` + program + ` .*)$|` + "`(" + program + " [^`]*)`")
+	checked := map[string]bool{}
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			if !strings.HasPrefix(line, "| ") && !strings.HasPrefix(strings.TrimLeft(line, " "), "$ ") {
+				continue
+			}
+			for _, found := range command.FindAllStringSubmatch(line, -1) {
+				line, _, _ := strings.Cut(strings.ReplaceAll(found[1]+found[2], `\|`, "|"), " #")
+				if line = regexp.MustCompile(`"\$\(nix [^"]*"`).ReplaceAllString(line, "DIR"); !checked[line] {
+					checked[line] = true
+					understood(t, line)
+				}
+			}
 		}
 	}
-	if commands < 20 {
-		t.Errorf("only %d commands", commands)
+	if len(checked) < 60 {
+		t.Errorf("only %d commands", len(checked))
 	}
 }
 
