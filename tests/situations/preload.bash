@@ -15,6 +15,14 @@ a-program() {
   LD_PRELOAD=$PWD/pre/tool start ./p
 }
 
+# LD_PRELOAD of a stub: it answers to libcuda.so.1, so the driver link in the run path is never searched.
+a-stub() {
+  host
+  stub stubs/libcuda.so.1
+  cuda_program p stubs/libcuda.so.1 -Wl,-rpath,/run/opengl-driver/lib
+  LD_PRELOAD=$PWD/stubs/libcuda.so.1 start ./p
+}
+
 # LD_PRELOAD of what is not there is passed over with a message.
 absent() {
   library lib/libx.so.1 libx.so.1
@@ -246,14 +254,6 @@ set-user-id() {
   cuda_program p stubs/libcuda.so.1 -Wl,-rpath,/run/opengl-driver/lib
   chmod u+s p
   asked=./p LD_PRELOAD=$PWD/stubs/libcuda.so.1 start "${as_user[@]}" ./p
-}
-
-# LD_PRELOAD of a stub: it answers to libcuda.so.1, so the driver link in the run path is never searched.
-stub() {
-  host
-  stub stubs/libcuda.so.1
-  cuda_program p stubs/libcuda.so.1 -Wl,-rpath,/run/opengl-driver/lib
-  LD_PRELOAD=$PWD/stubs/libcuda.so.1 start ./p
 }
 
 # Two, separated by a colon and by a space; the first is absent, the second is there.

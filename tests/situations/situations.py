@@ -179,9 +179,14 @@ def situations(kind):
     """The names of a kind's situations: its functions, which begin a line."""
     try:
         with open(f"{HERE}/{kind}.bash") as file:
-            return re.findall(r"^([a-z0-9-]+)\(\) \{$", file.read(), re.MULTILINE)
+            found = re.findall(r"^([a-z0-9-]+)\(\) \{$", file.read(), re.MULTILINE)
+        with open(f"{HERE}/words.bash") as file:
+            words = re.findall(r"^([a-z0-9_]+)\(\) *\{", file.read(), re.MULTILINE)
     except FileNotFoundError:
         return []
+    for name in set(found) & set(words):
+        sys.exit(f"{kind}.bash: {name} is a word of words.bash, which the situation would call itself by")
+    return found
 
 
 def selected(what):
