@@ -104,7 +104,7 @@ func main() {
 				machine               elf.Machine
 				class                 elf.Class
 			}{
-				{"i386", "i686-linux-gnu", "ld-linux.so.2", nil, elf.EM_386, elf.ELFCLASS32},
+				{"i386", "i686-linux-gnu", "ld-linux.so.2", []string{"qemu-i386"}, elf.EM_386, elf.ELFCLASS32},
 				{"arm64", "aarch64-linux-gnu", "ld-linux-aarch64.so.1", []string{"qemu-aarch64"}, elf.EM_AARCH64, elf.ELFCLASS64},
 				{"s390x", "s390x-linux-gnu", "ld64.so.1", []string{"qemu-s390x"}, elf.EM_S390, elf.ELFCLASS64},
 			} {
