@@ -86,9 +86,9 @@ func TestPageNamesEveryFinding(t *testing.T) {
 	}
 }
 
-// The page of hostDriver has a row for each error that doctor names, with CUDA's words and ours.
+// The page of errors has a row for each one that doctor names, with CUDA's words and ours.
 func TestPageNamesEveryError(t *testing.T) {
-	page, err := os.ReadFile("hostDriver/README.md")
+	page, err := os.ReadFile("hostDriver/errors.md")
 	if err != nil {
 		t.Fatal(err)
 	}
