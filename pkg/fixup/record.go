@@ -509,5 +509,5 @@ func (r *Record) write() error {
 	if len(b) > maxRecord {
 		return errRecordSize
 	}
-	return plainfile.Replace(r.in, r.base, plainfile.Masked(0o644), append(b, '\n'))
+	return plainfile.Replace(r.in, r.base, plainfile.Masked(0o644), plainfile.Bytes(append(b, '\n')))
 }

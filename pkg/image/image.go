@@ -30,12 +30,11 @@ import (
 	"io"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"cuda-runpath/pkg/elfimage"
-	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/plainfile/redirect"
 	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/thin"
 )
@@ -120,60 +119,38 @@ type entry struct {
 	data io.ReaderAt
 }
 
-// Thin reads the image archive at from and writes the thinned one to `to`, which is made at the end and as a whole.
-// Both are compressed by gzip, or neither is. Errors name the layer and the file in it.
+// Thin reads the image archive at from and writes the thinned one to what `to` leads to, as [redirect.Write] does, at the
+// end. Both are compressed by gzip, or neither is. Errors name the layer and the file in it.
 func Thin(from, to string, o Options) (*Sum, error) {
-	in, err := os.Open(from)
+	in, is, err := regular.Open(from)
 	if err != nil {
 		return nil, err
 	}
 	defer in.Close()
-	dir, err := plainfile.OpenDir(filepath.Dir(to))
+	out, err := redirect.Open(to, 0o666)
 	if err != nil {
 		return nil, err
 	}
-	w := &work{Options: o, dir: dir}
+	defer out.Close()
+	w := &work{Options: o, out: out}
 	defer w.close()
-	if err := w.read(in); err != nil {
+	if err := w.read(in, os.SameFile(is, out.Info())); err != nil {
 		return nil, err
 	}
 	if err := w.layers(); err != nil {
 		return nil, err
 	}
 	w.configure()
-	if err := w.save(filepath.Base(to)); err != nil {
-		return nil, fmt.Errorf("writing %s: %w", to, err)
+	if err := out.Write(w.write); err != nil {
+		return nil, err
 	}
 	return &w.sum, nil
-}
-
-// save makes the file called base, or replaces what has that name: as a whole, or not at all. What was there loses
-// owner and attributes.
-func (w *work) save(base string) error {
-	at := int(w.dir.Fd())
-	n, err := regular.NewNameless(at, base)
-	if err != nil {
-		return err
-	}
-	defer n.Close()
-	for _, step := range []func() error{
-		func() error { return w.write(n.File) },
-		func() error { return n.File.Chmod(plainfile.Masked(0o644)) },
-		n.File.Sync,
-		n.Name,
-		func() error { return n.Rename(0, nil) },
-	} {
-		if err := step(); err != nil {
-			return err
-		}
-	}
-	return regular.SyncDir(at)
 }
 
 // work is an image at work.
 type work struct {
 	Options
-	dir     *os.File // where files are made that never get a name
+	out     *redirect.Output
 	scratch []*regular.Nameless
 	one     *os.File
 	gzipped bool
@@ -190,41 +167,46 @@ func (w *work) close() {
 	for _, f := range w.scratch {
 		f.Close()
 	}
-	w.dir.Close()
 }
 
-// temporary returns a file for the time of the work.
+// temporary returns a file for the time of the work, which never gets a name.
 func (w *work) temporary() (*os.File, error) {
-	f, err := regular.NewNameless(int(w.dir.Fd()), fmt.Sprintf("image-%d", len(w.scratch)))
+	dir, err := w.out.Scratch()
 	if err != nil {
-		return nil, fmt.Errorf("making a file beside the new image: %w", err)
+		return nil, err
+	}
+	f, err := regular.NewNameless(int(dir.Fd()), fmt.Sprintf("image-%d", len(w.scratch)))
+	if err != nil {
+		return nil, fmt.Errorf("making a file in %s for the time of the work: %w", dir.Name(), err)
 	}
 	w.scratch = append(w.scratch, f)
 	return f.File, nil
 }
 
-// read lists the archive's entries.
-func (w *work) read(in *os.File) error {
+// read lists the entries of an archive, or of a copy of it where it is to be overwritten.
+func (w *work) read(in *os.File, overwritten bool) error {
 	magic := make([]byte, 4)
 	if _, err := in.ReadAt(magic, 0); err != nil && err != io.EOF {
 		return err
 	}
+	if isZstd(magic) {
+		return errZstd
+	}
 	at := in
-	switch {
-	case isGzip(magic):
-		w.gzipped = true
-		packed, err := gzip.NewReader(in)
-		if err != nil {
-			return err
-		}
+	if w.gzipped = isGzip(magic); w.gzipped || overwritten {
+		var from io.Reader = in
+		var err error
 		if at, err = w.temporary(); err != nil {
 			return err
 		}
-		if _, err := io.Copy(at, packed); err != nil {
+		if w.gzipped {
+			if from, err = gzip.NewReader(in); err != nil {
+				return err
+			}
+		}
+		if _, err := io.Copy(at, from); err != nil {
 			return fmt.Errorf("unpacking: %w", err)
 		}
-	case isZstd(magic):
-		return errZstd
 	}
 	st, err := at.Stat()
 	if err != nil {

@@ -13,9 +13,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"cuda-runpath/pkg/gpucode"
+	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/thin"
 )
 
@@ -95,16 +97,123 @@ func thinned(t *testing.T, image string, length thin.Length) (made string, sum *
 	t.Helper()
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "image.tar"), filepath.Join(dir, "thinned.tar")
-	if err := os.WriteFile(from, []byte(image), 0o644); err != nil {
+	put(t, from, image)
+	sum, err = thinInto(t, from, to, length)
+	b, _ := os.ReadFile(to)
+	return string(b), sum, err
+}
+
+func put(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// thinInto thins the image at from for 9.0.
+func thinInto(t *testing.T, from, to string, length thin.Length) (*Sum, error) {
+	t.Helper()
 	gpus, err := gpucode.ParseTargets("9.0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	sum, err = Thin(from, to, Options{Options: thin.Options{Targets: gpus}, Label: "9.0", Length: length})
-	b, _ := os.ReadFile(to)
-	return string(b), sum, err
+	return Thin(from, to, Options{Options: thin.Options{Targets: gpus}, Label: "9.0", Length: length})
+}
+
+// The new image goes where `>` of a shell would put it: to what a link, a device or a FIFO leads to, which stays what it
+// is, and into a file, whose mode and names are kept; also where that is the image itself. Until the image is made all
+// of these are left alone.
+func TestTheNewImageGoesWhereItsNameLeads(t *testing.T) {
+	image := save(archive(file{"lib.so", library(t)}))
+	for name, broken := range map[string]bool{"whole": false, "damaged": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			put(t, "image", image)
+			if _, err := thinInto(t, "image", "want", thin.Cutting); err != nil {
+				t.Fatal(err)
+			}
+			b, err := os.ReadFile("want")
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, now := string(b), image
+			if broken {
+				now = strings.Replace(image, "\x7fELF", "\x7fELG", 1)
+				put(t, "image", now)
+				want = "old"
+			}
+			into := func(to string) {
+				t.Helper()
+				if _, err := thinInto(t, "image", to, thin.Cutting); (err != nil) != broken {
+					t.Errorf("%s: %v", to, err)
+				}
+			}
+			is := func(name, want string) {
+				t.Helper()
+				if b, err := os.ReadFile(name); err != nil || string(b) != want {
+					t.Errorf("%s: %d bytes instead of %d, %v", name, len(b), len(want), err)
+				}
+			}
+			for _, name := range []string{"target", "several"} {
+				put(t, name, "old")
+			}
+			if err := errors.Join(os.Symlink("target", "link"), os.Symlink("made", "dangling"), os.Chmod("target", 0o600),
+				os.Link("several", "other"), os.Symlink("/dev/null", "null"), os.Symlink("/dev/full", "full"),
+				syscall.Mkfifo("fifo", 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			into("link")
+			is("target", want)
+			if st, err := os.Stat("target"); err != nil || st.Mode() != 0o600 {
+				t.Errorf("its mode is %v", st.Mode())
+			}
+			into("several")
+			is("other", want)
+			into("null")
+			if _, err := thinInto(t, "image", "full", thin.Cutting); !broken && !errors.Is(err, syscall.ENOSPC) {
+				t.Errorf("full: %v", err)
+			}
+			into("dangling")
+			if _, err := os.Stat("made"); (err != nil) != broken {
+				t.Errorf("made: %v", err)
+			}
+			for _, name := range []string{"link", "dangling", "null", "full"} {
+				if _, err := os.Readlink(name); err != nil {
+					t.Errorf("%s is a link no more", name)
+				}
+			}
+			if !broken {
+				read := make(chan []byte)
+				go func() { b, _ := os.ReadFile("fifo"); read <- b }()
+				into("fifo")
+				if b := <-read; string(b) != want {
+					t.Errorf("through a FIFO come %d bytes", len(b))
+				}
+			}
+			put(t, "original", now)
+			os.Link("original", "image 2")
+			if _, err := thinInto(t, "original", "original", thin.Cutting); (err != nil) != broken {
+				t.Error(err)
+			}
+			if broken {
+				want = now
+			}
+			is("image 2", want)
+			if left, _ := filepath.Glob(".cuda*"); left != nil {
+				t.Error(left)
+			}
+		})
+	}
+}
+
+func TestAnImageIsARegularFile(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := syscall.Mkfifo("fifo", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := thinInto(t, "fifo", "to", thin.Kept); !errors.Is(err, regular.ErrNotRegular) {
+		t.Error(err)
+	}
 }
 
 // A layer that changes is another, by digest, size and name, in the configuration too; one that does not keeps its bytes.

@@ -316,18 +316,18 @@ func TestReplaceFollowsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	if err := plainfile.Replace(d, "unit", 0o644, []byte("new")); !errors.Is(err, regular.ErrLink) {
+	if err := plainfile.Replace(d, "unit", 0o644, plainfile.Bytes([]byte("new"))); !errors.Is(err, regular.ErrLink) {
 		t.Errorf("a link: %v", err)
 	}
 	want(t, filepath.Join(dir, "victim"), "old")
 	for _, base := range []string{"", ".", "..", "a/b", "../x"} {
-		if err := plainfile.Replace(d, base, 0o644, nil); err == nil {
+		if err := plainfile.Replace(d, base, 0o644, plainfile.Bytes(nil)); err == nil {
 			t.Errorf("%q: no error", base)
 		}
 	}
 	old := unix.Umask(0o077)
 	defer unix.Umask(old)
-	if err := plainfile.Replace(d, "fresh", 0o644, []byte("new")); err != nil {
+	if err := plainfile.Replace(d, "fresh", 0o644, plainfile.Bytes([]byte("new"))); err != nil {
 		t.Fatal(err)
 	}
 	if info, _ := os.Stat(filepath.Join(dir, "fresh")); info.Mode() != 0o644 {
@@ -424,7 +424,7 @@ func TestReplaceOpensNoFIFO(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	if err := plainfile.Replace(d, "fifo", 0o600, nil); !errors.Is(err, regular.ErrNotRegular) {
+	if err := plainfile.Replace(d, "fifo", 0o600, plainfile.Bytes(nil)); !errors.Is(err, regular.ErrNotRegular) {
 		t.Error(err)
 	}
 	if n, _ := unix.Read(watch, make([]byte, 4096)); n > 0 {
@@ -464,7 +464,7 @@ func TestWhatAnotherChangedIsNotReplaced(t *testing.T) {
 			t.Fatal(err)
 		}
 		theirs, _ := os.ReadFile(name)
-		err = plainfile.ReplaceRead(d, "nix.conf", 0o644, []byte("mine"), read)
+		err = plainfile.ReplaceRead(d, "nix.conf", 0o644, plainfile.Bytes([]byte("mine")), read)
 		if what == "nothing" {
 			if err != nil {
 				t.Error(err)
@@ -481,14 +481,14 @@ func TestWhatAnotherChangedIsNotReplaced(t *testing.T) {
 	}
 	_ = os.Remove(name)
 	put(t, name, "made meanwhile", 0o644)
-	if err := plainfile.ReplaceRead(d, "nix.conf", 0o644, []byte("mine"), nil); !errors.Is(err, regular.ErrChanged) {
+	if err := plainfile.ReplaceRead(d, "nix.conf", 0o644, plainfile.Bytes([]byte("mine")), nil); !errors.Is(err, regular.ErrChanged) {
 		t.Error(err)
 	}
 	want(t, name, "made meanwhile")
 	if err := os.Remove(name); err != nil {
 		t.Fatal(err)
 	}
-	if err := plainfile.ReplaceRead(d, "nix.conf", 0o644, []byte("mine"), nil); err != nil {
+	if err := plainfile.ReplaceRead(d, "nix.conf", 0o644, plainfile.Bytes([]byte("mine")), nil); err != nil {
 		t.Error(err)
 	}
 	want(t, name, "mine")

@@ -3,6 +3,7 @@ package plainfile
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"strings"
@@ -15,6 +16,17 @@ import (
 
 // errInPlace: what replaces the file cannot be all that it was.
 var errInPlace = errors.New("")
+
+// Contents write what a file is to hold, the same each time that they are called. They read nothing from that file.
+type Contents func(io.Writer) error
+
+// Bytes are contents that are at hand.
+func Bytes(data []byte) Contents {
+	return func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	}
+}
 
 // Replace gives the file called base in an open directory these contents: at any moment it
 // is the old file or the new one, also if this process is killed, and it is on the disk
@@ -31,7 +43,7 @@ var errInPlace = errors.New("")
 //
 // base is never followed: for a symbolic link the error is [regular.ErrLink]. What else is no regular
 // file is refused with [regular.ErrNotRegular].
-func Replace(dir *os.File, base string, perm fs.FileMode, data []byte) error {
+func Replace(dir *os.File, base string, perm fs.FileMode, data Contents) error {
 	const tries = 100 // another process makes and removes the file all the time
 	for range tries {
 		err := replace(dir, base, data, nil)
@@ -47,7 +59,7 @@ func Replace(dir *os.File, base string, perm fs.FileMode, data []byte) error {
 
 // ReplaceRead is Replace for a file whose new contents were made of what [regular.ReadIn] returned with
 // read; nil: there was none. One that another process has changed, made or removed since is refused.
-func ReplaceRead(dir *os.File, base string, perm fs.FileMode, data []byte, read fs.FileInfo) error {
+func ReplaceRead(dir *os.File, base string, perm fs.FileMode, data Contents, read fs.FileInfo) error {
 	if read == nil {
 		return fresh(dir, base, perm, data)
 	}
@@ -73,7 +85,7 @@ func valid(base string) error {
 }
 
 // replace replaces a file that is there, and as expected where that is not nil.
-func replace(dir *os.File, base string, data []byte, expected *unix.Stat_t) error {
+func replace(dir *os.File, base string, data Contents, expected *unix.Stat_t) error {
 	if err := valid(base); err != nil {
 		return err
 	}
@@ -120,7 +132,7 @@ func same(now, was *unix.Stat_t) bool {
 }
 
 // fresh makes a file that is not there; regular.ErrChanged where it is there by now.
-func fresh(dir *os.File, base string, perm fs.FileMode, data []byte) error {
+func fresh(dir *os.File, base string, perm fs.FileMode, data Contents) error {
 	if err := valid(base); err != nil {
 		return err
 	}
@@ -130,7 +142,7 @@ func fresh(dir *os.File, base string, perm fs.FileMode, data []byte) error {
 		return err
 	}
 	defer n.Close()
-	if err := writeAll(n.FD(), data); err != nil {
+	if err := data(descriptor(n.FD())); err != nil {
 		return err
 	}
 	if err := unix.Fchmod(n.FD(), uint32(perm.Perm())); err != nil {
@@ -144,7 +156,7 @@ func fresh(dir *os.File, base string, perm fs.FileMode, data []byte) error {
 
 // replaceRegular puts a new file in the place of a regular one, which is open at path (O_PATH);
 // errInPlace where the new one cannot be all that the old one is.
-func replaceRegular(at int, base string, path int, st *unix.Stat_t, data []byte) error {
+func replaceRegular(at int, base string, path int, st *unix.Stat_t, data Contents) error {
 	// Who may not write the file may not replace it either, although the directory allows it.
 	old, err := regular.Reopen(path, at, base, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK)
 	if errors.Is(err, unix.EACCES) {
@@ -165,7 +177,7 @@ func replaceRegular(at int, base string, path int, st *unix.Stat_t, data []byte)
 		return err
 	}
 	defer n.Close()
-	if err := writeAll(n.FD(), data); err != nil {
+	if err := data(descriptor(n.FD())); err != nil {
 		return err
 	}
 	if n.Resemble(old, st, false) != nil {
@@ -196,39 +208,50 @@ func rename(n *regular.Nameless, at int, base string, st *unix.Stat_t) error {
 	return regular.SyncDir(at)
 }
 
-// InPlace overwrites a regular file that is open, if there is room for all of it.
-func InPlace(fd int, data []byte) error {
+// InPlace overwrites a regular file that is open, if its contents can be made and there is room for all of them.
+func InPlace(fd int, data Contents) error {
+	var size count
+	if err := data(&size); err != nil {
+		return err
+	}
 	var limit unix.Rlimit
-	if unix.Getrlimit(unix.RLIMIT_FSIZE, &limit) == nil && uint64(len(data)) > limit.Cur {
+	if unix.Getrlimit(unix.RLIMIT_FSIZE, &limit) == nil && uint64(size) > limit.Cur {
 		return unix.EFBIG
 	}
-	if len(data) > 0 {
-		err := unix.Fallocate(fd, unix.FALLOC_FL_KEEP_SIZE, 0, int64(len(data)))
+	if size > 0 {
+		err := unix.Fallocate(fd, unix.FALLOC_FL_KEEP_SIZE, 0, int64(size))
 		if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) { // any other: it has no such call
 			return err
 		}
 	}
-	if err := writeAll(fd, data); err != nil {
+	if err := data(descriptor(fd)); err != nil {
 		return err
 	}
-	if err := unix.Ftruncate(fd, int64(len(data))); err != nil {
+	if err := unix.Ftruncate(fd, int64(size)); err != nil {
 		return err
 	}
 	return regular.Sync(fd)
 }
 
-func writeAll(fd int, data []byte) error {
-	for len(data) > 0 {
-		n, err := unix.Write(fd, data)
-		if err == unix.EINTR {
-			continue
+// count counts what is written to it.
+type count int64
+
+func (n *count) Write(b []byte) (int, error) {
+	*n += count(len(b))
+	return len(b), nil
+}
+
+// descriptor is what is written to, whatever signals come.
+type descriptor int
+
+func (fd descriptor) Write(b []byte) (done int, err error) {
+	for done < len(b) && err == nil {
+		n, failed := unix.Write(int(fd), b[done:])
+		if done += max(n, 0); failed != unix.EINTR {
+			err = failed
 		}
-		if err != nil {
-			return err
-		}
-		data = data[n:]
 	}
-	return nil
+	return done, err
 }
 
 // OpenDir opens a directory, also one that may not be listed.

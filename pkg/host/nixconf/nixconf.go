@@ -228,5 +228,5 @@ func at(root sysroot.Root, dir *os.File, name string) (text string, p *Planned, 
 
 // Write writes the file, if nobody has changed it since it was read.
 func (p *Planned) Write() error {
-	return plainfile.ReplaceRead(p.dir, filepath.Base(p.File), 0o644, []byte(p.Text), p.read)
+	return plainfile.ReplaceRead(p.dir, filepath.Base(p.File), 0o644, plainfile.Bytes([]byte(p.Text)), p.read)
 }

@@ -205,7 +205,7 @@ func Exchange(dir *os.Root, a, b string) error {
 
 // WriteFile gives a file in an open directory these contents: see [plainfile.Replace].
 func WriteFile(dir *os.Root, name string, mode fs.FileMode, b []byte) error {
-	return withFile(dir, func(f *os.File) error { return plainfile.Replace(f, name, mode, b) })
+	return withFile(dir, func(f *os.File) error { return plainfile.Replace(f, name, mode, plainfile.Bytes(b)) })
 }
 
 // ReadFile returns the contents of a regular file in an open directory, which is no link: see [regular.ReadIn].
@@ -219,7 +219,7 @@ func ReadFile(dir *os.Root, name string, limit int64) (b []byte, read fs.FileInf
 
 // WriteRead is WriteFile for a file that was read: see [plainfile.ReplaceRead].
 func WriteRead(dir *os.Root, name string, mode fs.FileMode, b []byte, read fs.FileInfo) error {
-	return withFile(dir, func(f *os.File) error { return plainfile.ReplaceRead(f, name, mode, b, read) })
+	return withFile(dir, func(f *os.File) error { return plainfile.ReplaceRead(f, name, mode, plainfile.Bytes(b), read) })
 }
 
 // LockWait is how long one process waits for another one's lock, which may be a stopped one's.
