@@ -427,7 +427,7 @@ done
 # --- the stubs for check phases, outside a build ---------------------------------------------------------------------------
 if unshare --mount true 2>/dev/null; then
   # shellcheck disable=SC2016 # for the shell that unshare starts
-  out=$(printf '%s\0' cudaRunpathGiven a 1 tool=stubReplace stubReplaceForChecks '' 1 1 output:out '' 1 /none |
+  out=$(printf '%s\0' cudaRunpathGiven a 2 'program=1 /T' tool=stubReplace stubReplaceForChecks '' 1 1 output:out '' 1 /none |
     unshare --mount bash -c 'exec 3<"$1"; mount -t tmpfs -o mode=1777 none /tmp
       mkdir -m 777 /tmp/cuda-runpath-stubs && chown 1234 /tmp/cuda-runpath-stubs 2>/dev/null
       env -i /proc/self/fd/3 hook before | while read -r -d "" word; do
