@@ -81,6 +81,7 @@ var wordsOnly = map[string]string{
 	finding.TwoMajors:          "which of the two is meant is not known",
 	finding.OpenedAbsent:       "the part may be nowhere here",
 	finding.ProgramAbsent:      "where the program is, is not known",
+	finding.UnknownStart:       "it is only said",
 	finding.OpenFails:          "what it lacks may be nowhere here",
 	finding.UnfitDriver:        "the driver of the host is to be changed",
 	finding.Malformed:          "the file is broken",

@@ -169,6 +169,9 @@ func (c *Case) Settled() []finding.Finding {
 		c.drivers()
 		c.environment()
 		c.gpuCode()
+		for _, what := range slices.Concat(c.Start.Other, c.Start.Unsure) {
+			c.say(finding.UnknownStart, remedy.Remedy{}, "%s", what)
+		}
 	}
 	return c.found
 }
@@ -200,6 +203,9 @@ func (c *Case) report(f finding.Finding) {
 	}
 	if text := f.FixInPackage(); file.Object != "" && text != "" {
 		f.Remedy = change.InPackage(file, text)
+	}
+	if f = f.Strictly(false); c.Start.Unsure != nil && f.Stops() {
+		f.Severity = finding.Warning
 	}
 	c.found = append(c.found, f.Strictly(c.Strict))
 }

@@ -64,6 +64,7 @@ const (
 	TwoMajors          = "two-cuda-majors"
 	OpenedAbsent       = "opened-library-absent"
 	UndefinedSymbol    = "undefined-symbol"
+	UnknownStart       = "unknown-start"
 )
 
 var situations = []Situation{
@@ -150,6 +151,9 @@ var situations = []Situation{
 	{UndefinedSymbol, Error, "a symbol that nothing in the process defines",
 		"The loader stops with \"undefined symbol\": at once for data and where all is bound at once, else when the " +
 			"function is called first."},
+	{UnknownStart, Note, "a wrapper starts it in a way that its text does not show",
+		"It computes a variable of the loader's, reads other scripts, or chooses between programs: a library may be found " +
+			"there that is not here, or another one."},
 	{TwoMajors, Warning, "CUDA, or cuDNN, of two major versions in one process",
 		"Functions of one name are in both: a call of one library ends in the other's, with structures of another layout."},
 	{OpenedAbsent, Error, "a part of a toolkit library that is opened by name and is not there",

@@ -31,10 +31,10 @@ type Start struct {
 	Part bool
 	// Sure: nothing that is not known keeps them from starting it.
 	Sure bool
-	// Set are the variables of the environment that wrappers set, by their names; Unsure those of which a wrapper computes
-	// a part that is not known, and left out.
-	Set    map[string]string
-	Unsure []string
+	// Set are the variables of the environment that wrappers set, by their names.
+	Set map[string]string
+	// Unsure says in words what of its environment, and Other which program instead of this, is not known.
+	Unsure, Other []string
 }
 
 // Sets says in words what the wrappers set; "" where last is false, or they set nothing.

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os/exec"
 	"path"
-	"slices"
 
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/loader"
@@ -97,9 +96,14 @@ func started(l *loader.Loader, file string, through Through) process.Start {
 				*v, t.Set[name] = value, value
 			}
 		}
-		for _, name := range w.Unsure {
-			if vars[name] != nil && !slices.Contains(t.Unsure, name) {
-				t.Unsure = append(t.Unsure, name)
+		for _, what := range w.Unsure {
+			switch {
+			case what == wrapper.Program:
+				t.Other = append(t.Other, "which program "+t.File+" starts is not known")
+			case what == wrapper.Environment:
+				t.Unsure = append(t.Unsure, "what the scripts and commands that "+t.File+" reads set is not known")
+			case vars[what] != nil:
+				t.Unsure = append(t.Unsure, "a part of "+what+", which "+t.File+" computes, is not known")
 			}
 		}
 		t.File, t.Via = w.Program, append(t.Via, t.File)
@@ -162,6 +166,9 @@ func readWrapper(l *loader.Loader, at wrapper.Surroundings, through Through) (w 
 		}
 		if w.Program = program; byEnv != "" {
 			w.Program = at.Find(byEnv)
+		}
+		if !python {
+			w.Unsure = []string{wrapper.Program}
 		}
 		return w, python
 	}

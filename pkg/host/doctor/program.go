@@ -28,6 +28,21 @@ func (h *Doctor) checkProgram(d *Diagnosis, its *explain.Case, drv *host.Driver,
 		d.add(subject, Note, strings.Join(its.State.Start.Via, ", "), "",
 			"a script or wrapper that runs %s, which is examined instead", program)
 	}
+	unsure := slices.Concat(its.Start.Other, its.Start.Unsure)
+	for _, what := range unsure {
+		d.doubt(subject, its.Start.Via[0], "", "%s", what)
+	}
+	ofStart := len(d.Facts)
+	defer func() { // nor is it known then that it cannot work
+		if unsure != nil {
+			d.Works = true
+		}
+		for i := range d.Facts[ofStart:] {
+			if f := &d.Facts[ofStart+i]; unsure != nil && f.Verdict == Bad {
+				f.Verdict = Warning
+			}
+		}
+	}()
 	if load.Role == loader.Static {
 		d.add(subject, Note, program, "", "is static: it loads no libraries, and so no driver; it cannot use CUDA")
 		return ""
@@ -52,7 +67,8 @@ func (h *Doctor) checkProgram(d *Diagnosis, its *explain.Case, drv *host.Driver,
 		}
 		switch {
 		// said of the driver; a note
-		case c.Driver, c.Severity == finding.Note && c.ID != finding.UnreadNote && c.ID != finding.OpenFails:
+		case c.Driver, c.ID == finding.UnknownStart,
+			c.Severity == finding.Note && c.ID != finding.UnreadNote && c.ID != finding.OpenFails:
 			continue
 		case c.ID == finding.Unresolved, c.ID == finding.UnresolvedIndirect:
 			fix = fix.And("; where it is looked for: " + remedy.Quote("runpath", "explain", program))

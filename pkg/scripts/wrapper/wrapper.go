@@ -17,9 +17,16 @@ type Wrapper struct {
 	Loader string
 	// Set are the variables that the program has then and that were not so before, "" for one that is gone.
 	Set map[string]string
-	// Unsure are those of them of which a part is computed, which is left out.
+	// Unsure is what is not known: of the variables those of which a part is computed, which is left out, [Program] where
+	// it may be another one, and [Environment] where the script reads another one.
 	Unsure []string
 }
+
+// What of a wrapper may not be known, beside variables.
+const (
+	Program     = "the program"
+	Environment = "the environment"
+)
 
 // Surroundings are what the text of a wrapper refers to.
 type Surroundings struct {
@@ -43,7 +50,8 @@ func Wrapped(text []byte, at Surroundings) Wrapper {
 	default:
 		return Wrapper{}
 	}
-	sh := &shell{Surroundings: at, text: string(text), vars: map[string]variable{}}
+	sh := &shell{Surroundings: at, text: string(text), vars: map[string]variable{}, args: given,
+		functions: map[string]int{}}
 	sh.run()
 	return sh.wrapper()
 }
@@ -124,10 +132,20 @@ type shell struct {
 	vars    map[string]variable
 	frames  []frame
 	program string
-	loader  string // that starts it
-	sure    bool   // of the program
-	ends    bool   // the script may have come to its end before
+	loader  string   // that starts it
+	sure    bool     // of the program
+	ends    bool     // the script may have come to its end before
+	others  []string // programs that it may have started in its place before
+	reads   bool     // what the environment is after other scripts, or computed commands
+
+	args      []word         // what "$@" stands for
+	functions map[string]int // where their bodies begin
+	calls     int            // how many of them are being called
+	commands  int            // that were carried out
 }
+
+// given are arguments of which nothing is known.
+var given = []word{{unknown, true}}
 
 // frame is an open if, loop, case, function or group.
 type frame struct {
@@ -159,6 +177,12 @@ func (sh *shell) wrapper() Wrapper {
 	w := Wrapper{Set: map[string]string{}}
 	if !strings.Contains(sh.program, unknown) {
 		w.Program, w.Loader, w.Sure = sh.program, sh.loader, sh.sure && !sh.ends
+	}
+	if w.Program != sh.program || slices.ContainsFunc(sh.others, func(p string) bool { return p != sh.program }) {
+		w.Unsure = append(w.Unsure, Program)
+	}
+	if sh.reads {
+		w.Unsure = append(w.Unsure, Environment)
 	}
 	for name, v := range sh.vars {
 		if !v.exported || v.text == sh.Variable(name) {
@@ -225,9 +249,12 @@ func (sh *shell) command() (words []word, end byte) {
 			for sh.at < len(sh.text) && sh.text[sh.at] != '\n' {
 				sh.at++
 			}
+		case !in && sh.all():
+			words = append(words, sh.args...)
 		case strings.IndexByte("\n;|&()", c) >= 0:
-			if c == '&' && strings.HasSuffix(b.String(), ">") { // 2>&1
+			if c == '&' && (strings.HasSuffix(b.String(), ">") || strings.HasPrefix(sh.text[sh.at:], "&>")) { // 2>&1, &>file
 				b.WriteByte(c)
+				in = true
 				sh.at++
 				continue
 			}
@@ -235,14 +262,42 @@ func (sh *shell) command() (words []word, end byte) {
 			if sh.at++; sh.at < len(sh.text) && sh.text[sh.at] == c && c != '\n' {
 				sh.at++
 			}
-			return words, c
+			return plain(words), c
 		default:
 			in = true
 			quoted = sh.part(&b, false) || quoted
 		}
 	}
 	flush()
-	return words, 0
+	return plain(words), 0
+}
+
+// all reads a word that stands for all arguments, where one comes next.
+func (sh *shell) all() bool {
+	for _, word := range []string{`"$@"`, `"${@}"`, "$@", "$*"} {
+		rest, ok := strings.CutPrefix(sh.text[sh.at:], word)
+		if ok && (rest == "" || strings.IndexByte(" \t\n;|&()<>", rest[0]) >= 0) {
+			sh.at += len(word)
+			return true
+		}
+	}
+	return false
+}
+
+// plain returns the words of a command without its redirections.
+func plain(words []word) (kept []word) {
+	if len(words) > 0 && strings.HasPrefix(words[0].text, "[") { // where they are no such
+		return words
+	}
+	for i := 0; i < len(words); i++ {
+		operator := strings.TrimLeft(words[i].text, "&0123456789")
+		if words[i].quoted || operator == "" || operator[0] != '<' && operator[0] != '>' {
+			kept = append(kept, words[i])
+		} else if strings.Trim(operator, "<>&") == "" { // the file is the next word
+			i++
+		}
+	}
+	return kept
 }
 
 // part reads one part of a word, or inside double quotes, to a string, and reports whether it was quoted.
@@ -304,7 +359,10 @@ func (sh *shell) dollar() string {
 		if rest[0] == '0' {
 			return sh.File
 		}
-		if strings.IndexByte("@*#?!$-123456789", rest[0]) < 0 {
+		switch {
+		case rest[0] >= '1' && rest[0] <= '9':
+			return sh.argument(int(rest[0] - '1'))
+		case strings.IndexByte("@*#?!$-", rest[0]) < 0:
 			sh.at--
 			return "$"
 		}
@@ -312,6 +370,21 @@ func (sh *shell) dollar() string {
 	}
 	sh.at += n
 	return sh.parameter(rest[:n])
+}
+
+// argument returns one of the arguments. Behind one that is not known there may be others.
+func (sh *shell) argument(i int) string {
+	for n, w := range sh.args {
+		if n == i || w.text == unknown {
+			return w.text
+		}
+	}
+	return ""
+}
+
+// inside returns what reads a text within the script.
+func (sh *shell) inside(text string) *shell {
+	return &shell{Surroundings: sh.Surroundings, text: text, vars: sh.vars, args: sh.args}
 }
 
 func isName(c byte) bool {
@@ -342,7 +415,7 @@ func (sh *shell) bracket(open, end byte) string {
 
 // inner returns what a text stands for, as between double quotes or, where quotes count in it, as a word.
 func (sh *shell) inner(text string) string {
-	in := &shell{Surroundings: sh.Surroundings, text: text, vars: sh.vars}
+	in := sh.inside(text)
 	var b strings.Builder
 	for in.at < len(in.text) {
 		in.part(&b, false)
@@ -378,10 +451,12 @@ func (sh *shell) expand(text string) string {
 	name, op := text[:n], strings.TrimPrefix(text[n:], "[0]")
 	had := sh.parameter(name)
 	is, alone := had != "", strings.TrimPrefix(op, ":")
-	if op == "" || n == 0 {
-		if n == 0 {
-			return unknown
-		}
+	switch {
+	case n == 1 && op == "" && text[0] >= '1' && text[0] <= '9':
+		return sh.argument(int(text[0] - '1'))
+	case n == 0:
+		return unknown
+	case op == "":
 		return had
 	}
 	if op == alone { // without a colon an empty value is one
@@ -455,13 +530,13 @@ func (sh *shell) expand(text string) string {
 
 // substitute returns what a command prints, of those by which scripts find their own place.
 func (sh *shell) substitute(text string) string {
-	in := &shell{Surroundings: sh.Surroundings, text: text, vars: sh.vars}
+	in := sh.inside(text)
 	dir := ""
 	for {
 		words, end := in.command()
 		var args []string
 		for _, w := range words {
-			if w.text != "--" && (!strings.HasPrefix(w.text, "-") || len(args) == 0) && !strings.Contains(w.text, ">") {
+			if w.text != "--" && (!strings.HasPrefix(w.text, "-") || len(args) == 0) {
 				args = append(args, w.text)
 			}
 		}
@@ -514,10 +589,13 @@ func (sh *shell) real(file string) string {
 	return path.Clean(file)
 }
 
-// run carries the script out, up to the program that is started in its place.
+// run carries the script out, up to the program that is started in its place, or a function up to its end.
 func (sh *shell) run() {
 	guard := 1 // whether the next command runs, by those before it in a list of && and ||
-	for n := 0; sh.at < len(sh.text) && !sh.sure && n < maxWords; n++ {
+	for ; sh.at < len(sh.text) && !sh.sure && sh.commands < maxWords; sh.commands++ {
+		if sh.calls > 0 && len(sh.frames) == 0 {
+			break
+		}
 		words, end := sh.command()
 		not, result := false, 1
 	command:
@@ -548,9 +626,10 @@ func (sh *shell) run() {
 				sh.frames = append(sh.frames, frame{runs: -1})
 			case w == "{":
 				sh.frames = append(sh.frames, frame{runs: 1})
-			case w == "function", end == '(' && len(words) == 1: // which nothing here calls
+			case w == "function", end == '(' && len(words) == 1: // what is called is read then
 				sh.frames = append(sh.frames, frame{})
 				sh.at += max(0, strings.IndexByte(sh.text[sh.at:], '{')) + 1
+				sh.functions[words[len(words)-1].text] = sh.at
 				break command
 			default:
 				break command
@@ -671,26 +750,53 @@ func (sh *shell) simple(words []word, runs int) int {
 			return 1
 		case w == "unset":
 			for _, arg := range words[1:] {
-				sh.vars[arg.text] = variable{exported: true}
+				if had := sh.value(arg.text); runs < 0 {
+					sh.vars[arg.text] = variable{unknown + ":" + had.text, true, had.exported}
+				} else {
+					sh.vars[arg.text] = variable{exported: true}
+				}
 			}
 			return 1
-		case w == "exit":
-			sh.ends = true
+		case w == "exit", w == "return":
+			if sh.ends = true; w == "return" && runs == 1 && sh.calls > 0 {
+				sh.frames = nil
+			}
 			return 1
+		case w == "shift" && runs < 0:
+			sh.args = given
+			return -1
+		case w == "shift":
+			if len(sh.args) > 0 && sh.args[0].text != unknown {
+				sh.args = sh.args[1:]
+			}
+			return 1
+		case w == "set" && len(words) > 1 && words[1].text == "--":
+			if sh.args = words[2:]; runs < 0 {
+				sh.args = given
+			}
+			return 1
+		case w == ".", w == "source", w == "eval":
+			sh.reads = true
+			return -1
 		case w == "cd" && len(words) > 1:
 			sh.vars["PWD"] = variable{text: words[1].text, set: true}
 			return 1
-		case w == "exec", path.Base(w) == "env":
+		case starters[path.Base(w)].valued != "":
 			exec = exec || w == "exec"
+			of := starters[path.Base(w)]
 			for words = words[1:]; len(words) > 0 && strings.HasPrefix(words[0].text, "-"); words = words[1:] {
-				if o := words[0].text; (o == "-a" || o == "-u") && len(words) > 1 {
-					if words = words[1:]; o == "-u" {
+				if o := words[0].text; len(words) > 1 && len(o) == 2 && strings.Contains(of.valued, o[1:]) {
+					if words = words[1:]; path.Base(w) == "env" && o == "-u" {
 						sh.vars[words[0].text] = variable{exported: true}
 					}
 				}
 			}
+			words = words[min(of.operands, len(words)):]
 		case assign(w, len(words) > 1 || exec):
 			words = words[1:]
+		case sh.functions[w] > 0 && sh.calls < mostCalls:
+			sh.call(sh.functions[w], words[1:], runs)
+			return -1
 		default:
 			sh.starts(words, exec, runs)
 			return -1
@@ -699,10 +805,30 @@ func (sh *shell) simple(words []word, runs int) int {
 	return 1
 }
 
+// starters are commands that start the program among their arguments in their own place: their options that are
+// followed by a value, and how many words stand between options and program (POSIX; GNU coreutils, util-linux).
+var starters = map[string]struct {
+	valued   string
+	operands int
+}{"exec": {"a", 0}, "env": {"uCS", 0}, "nice": {"n", 0}, "nohup": {"-", 0}, "setsid": {"-", 0}, "stdbuf": {"ioe", 0},
+	"ionice": {"cn", 0}, "taskset": {"-", 1}, "timeout": {"ks", 1}, "chrt": {"-", 1}}
+
+// mostCalls bounds functions that call functions.
+const mostCalls = 10
+
+// call carries out a function.
+func (sh *shell) call(body int, args []word, runs int) {
+	at, frames, before := sh.at, sh.frames, sh.args
+	sh.at, sh.frames, sh.args = body, []frame{{runs: runs}}, args
+	sh.calls++
+	sh.run()
+	sh.calls--
+	sh.at, sh.frames, sh.args = at, frames, before
+}
+
 // builtins are commands of the shell's own of which there are programs too, and that may be given the script's
 // arguments.
-var builtins = []string{"[", "[[", "test", "echo", "printf", "kill", "pwd", "true", "false", "set", "eval", "source",
-	".", "shift", "type", "enable"}
+var builtins = []string{"[", "[[", "test", "echo", "printf", "kill", "pwd", "true", "false", "set", "type", "enable"}
 
 // starts takes the program that a command starts for that of the wrapper: in the wrapper's place, or as what a script
 // does at last with the arguments that it was given.
@@ -718,8 +844,8 @@ func (sh *shell) starts(words []word, exec bool, runs int) {
 	if strings.Contains(program, "/") && !strings.HasPrefix(program, "/") {
 		program = sh.parameter("PWD") + "/" + program
 	}
-	if !strings.HasPrefix(program, "/") || strings.Contains(program, unknown) {
-		return
+	if !strings.HasPrefix(program, "/") {
+		program = unknown
 	}
 	if loader := path.Base(program); sh.loader == "" && (strings.HasPrefix(loader, "ld-") || loader == "ld.so" ||
 		loader == "ld64.so.2") {
@@ -729,7 +855,9 @@ func (sh *shell) starts(words []word, exec bool, runs int) {
 			return
 		}
 	}
-	sh.program, sh.sure = path.Clean(program), exec && runs == 1
+	if sh.program, sh.sure = path.Clean(program), exec && runs == 1; exec && !sh.sure {
+		sh.others = append(sh.others, sh.program)
+	}
 }
 
 // byLoader takes the loader's own arguments (elf/rtld.c) off those of a command, up to the program; it is empty where
