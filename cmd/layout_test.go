@@ -435,6 +435,84 @@ func TestRulesAreWhereTheTableSays(t *testing.T) {
 	}
 }
 
+// Each file that CONTRIBUTING.md names in its table exists.
+func TestContributingNamesFiles(t *testing.T) {
+	text, err := os.ReadFile("../.github/CONTRIBUTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "\n## How to add")
+	table, _, _ = strings.Cut(table, "\n## ")
+	files := regexp.MustCompile("`((?:pkg|cmd|tests|nix|hooks)/[a-z/_.A-Z]+)`").FindAllStringSubmatch(table, -1)
+	if len(files) < 40 {
+		t.Fatalf("the table names %d files", len(files))
+	}
+	for _, file := range files {
+		if _, err := os.Stat("../" + file[1]); err != nil && !strings.Contains(file[1], "NAME") && !strings.Contains(file[1], "KIND") {
+			t.Error(err)
+		}
+	}
+}
+
+// foreign are names in comments that are no code of this repository.
+var foreign = strings.Fields("addValue binutilsQuirkPadding canonicalisePathMetaData cuDSS cuTENSOR elFarto formatArgs gABI hipModuleLoad nixGL psABI psABIs " +
+	"rewriteHeaders rewriteSectionsExecutable rewriteSectionsLibrary symlinkJoin Unmarshaler xHH")
+
+// A name in a comment is that of something: with a capital inside, or in brackets as a link of go doc.
+func TestCommentsNameWhatThereIs(t *testing.T) {
+	word := regexp.MustCompile(`[A-Za-z_]\w*`)
+	known := map[string]bool{}
+	for _, name := range foreign {
+		known[name] = true
+	}
+	type named struct{ at, name string }
+	var inComments []named
+	camel := regexp.MustCompile(`(?:^|[^\w./$-])([a-z]+[A-Z]\w*)|\[\*?(?:\w+\.)*([A-Z]\w*)\](?:[^\w(]|$)`)
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || strings.HasPrefix(path, "../.git/") || strings.HasSuffix(path, ".md") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil || len(text) > 1<<20 {
+			return err
+		}
+		if !strings.HasSuffix(path, ".go") {
+			for _, w := range word.FindAllString(string(text), -1) {
+				known[w] = true
+			}
+			return nil
+		}
+		files := token.NewFileSet()
+		file, err := parser.ParseFile(files, path, text, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		for _, group := range file.Comments {
+			for _, c := range group.List {
+				for _, m := range camel.FindAllStringSubmatch(c.Text, -1) {
+					inComments = append(inComments, named{files.Position(c.Pos()).String(), m[1] + m[2]})
+				}
+				clear(text[c.Pos()-file.FileStart : c.End()-file.FileStart])
+			}
+		}
+		for _, w := range word.FindAllString(string(text), -1) {
+			known[w] = true
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(inComments) < 1000 {
+		t.Errorf("only %d names in comments", len(inComments))
+	}
+	for _, n := range inComments {
+		if !known[n.name] {
+			t.Errorf("%s: there is no %s", n.at, n.name)
+		}
+	}
+}
+
 // Of a process substitution bash 5.2 forgets the status, once in some thousand times, so that a build would fail of nothing.
 func TestShimsDoNotWaitForSubstitutions(t *testing.T) {
 	shims, err := filepath.Glob("../hooks/*.bash")

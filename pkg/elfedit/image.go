@@ -173,8 +173,8 @@ func isZero(b []byte) bool {
 	return bytes.Equal(b, someZeros[:len(b)])
 }
 
-// What planner and verifier both ask of a file as it was: facts, which know nothing of a plan. The others are isHole,
-// anchorSection and staleEnd, in quirks.go.
+// What follows are facts about a file as it was, which planner and verifier both ask for. They know nothing of a plan.
+// quirks.go has more of them: isHole, anchorSection and staleEnd.
 
 // movableProg reports whether what a program header of a type describes is looked for by that, or a section header, and
 // so may be elsewhere.

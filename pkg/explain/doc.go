@@ -1,4 +1,6 @@
-// Package explain describes a load of package loader as data: its libraries with
-// the rule by which each was found, and a plain sentence about each library of
-// the GPU driver.
+// Package explain says what a start loads, and what is wrong with it.
+//
+// A [Case] is one start, with what is known of the host that it is for. [Case.Follow] opens what may be opened later,
+// [Describe] returns all libraries with the rule by which each was found, and [Case.Conclusions] what is wrong and what
+// helps. The explain command, audit and doctor show these for a file, a tree and a host.
 package explain

@@ -109,8 +109,8 @@ func (c *Case) directories() {
 	}
 }
 
-// builds are the directories that only the build, or one user, had, and what they are. Not for files below the same
-// one: they are there for the time being, or that user'c.
+// builds are the directories that only the build, or one user, had, and what they are. A file below the same directory
+// may name it: the build still runs, or the file is that user's own.
 var builds = []struct {
 	dirs []string
 	what string

@@ -12,7 +12,7 @@ import (
 // and directories named on its command line.
 type Tool struct {
 	Name, Usage, Description, Examples string
-	// Flags are those beside treeFlags and editFlags.
+	// Flags are those of this tool alone.
 	Flags []*command.Flag
 	// Common are those of all that help shows first.
 	Common []string

@@ -48,10 +48,10 @@ var ResolutionNote = &command.Flag{
 var Position = &command.Flag{Kind: command.String, Name: "position", Default: "first",
 	Values: []string{"first", "last"}, Usage: "put the driver link `first|last` among the other entries"}
 
-// ForceRPath, keepEmptyFlag and dedupeFlag say how a run path is written.
+// These say how a run path is written.
 var (
 	ForceRPath = &command.Flag{Name: "force-rpath", Usage: "write DT_RPATH, which is inherited"}
-	// forceRunPathFlag is what the hooks give: --force-rpath, which a package may set, comes before it.
+	// ForceRunPath is what the hooks give: --force-rpath, which a package may set, comes before it.
 	ForceRunPath = &command.Flag{Name: "force-runpath",
 		Usage: "write DT_RUNPATH, also in a library, which by that no longer inherits a DT_RPATH; --force-rpath comes " +
 			"before it"}

@@ -63,7 +63,7 @@ none that one of the GPUs can run: its kernels stop there with error 209, "no ke
 
 func checkCUDA(version string) error { _, err := gpucode.ParseVersion(version); return err }
 
-// strictFlag and gpuNixFlag are for what compares code with GPUs.
+// These are for what compares code with GPUs.
 var (
 	strictFlag = &command.Flag{Name: "strict", Usage: "with --for: treat warnings as errors"}
 	nixFlag    = flags.Nix("that there is no GPU code is no failure; no table is printed")

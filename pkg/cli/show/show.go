@@ -20,7 +20,7 @@ import (
 	"cuda-runpath/pkg/tree"
 )
 
-// shownFile is what showFiles prints of a file, and an element of its JSON document's "files".
+// shownFile is what show prints of a file, and an element of its JSON document's "files".
 // It counts as skipped where an editor would skip it.
 type shownFile struct {
 	walk.Report

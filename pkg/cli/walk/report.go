@@ -51,7 +51,7 @@ func (r *Report) Fail(err error) {
 	}
 }
 
-// common makes everything a report that begins with a fileReport.
+// common makes a [Reported] of everything that embeds a Report.
 func (r *Report) common() *Report { return r }
 
 // Reported is what there is to say of a file: an element of "files".
