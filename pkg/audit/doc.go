@@ -2,5 +2,5 @@
 // through them, what it will find too much or not at all, and how to fix it.
 //
 // A finding has a stable identifier, so that it can be accepted in a baseline and
-// followed by code scanning, a severity and a fix. See [Rules] for all of them.
+// followed by code scanning, a severity and a fix.
 package audit

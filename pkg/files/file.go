@@ -107,7 +107,7 @@ type later struct {
 	Enough atomic.Pointer[[]*elfimage.Linkage]
 }
 
-// Ask changes the libraries that a file needs, in a view of it that [Loader.Edited] makes: names that are replaced, in
+// Ask changes the libraries that a file needs, in a view of it that [Files.Edited] makes: names that are replaced, in
 // DT_VERNEED too, and one that is added at the end, unless it is "".
 func (f *File) Ask(replaced map[string]string, added string) {
 	f.Needed, f.Asks, f.Versions.Needs = slices.Clone(f.Needed), slices.Clone(f.Asks), slices.Clone(f.Versions.Needs)

@@ -214,7 +214,7 @@ type Try struct {
 	List  *Object // whose list
 	Why   string  // why it was not taken
 	There bool    // a file of the name is there, or a link that leads nowhere
-	Alien bool    // it is for another class or machine: see [ABI.Refuses]
+	Alien bool    // it is for another class or machine: see [files.ABI.Refuses]
 }
 
 // Load is what one program, or library, loads. Its conditions stay as they were asked; the namespace and the rest grow
@@ -583,7 +583,7 @@ func (s *Load) try(r *outcome, t Try) bool {
 	return false
 }
 
-// verify is [ABI.verify] of the loader of this load.
+// verify is verify for the machine and the interpreter of this load.
 func (s *Load) verify(f *files.File) (skip, fatal string) {
 	return verify(s.abi, f, s.Interp != nil && s.Interp.debian)
 }

@@ -10,8 +10,7 @@
 //
 // A [State] is what is in the process: the objects in the order of loading, the names that they answer to, by which
 // rule each was found, and where it was looked for what was not. [Start.Begin] returns the first state, before main.
-// [State.Open] is a call of dlopen: it succeeds as a whole, or leaves the state as it was ([loader.Load.Open] has the
-// rules). What failed is remembered beside the state, in Failed, for what is to be said of it; it is not in the
+// A call of dlopen succeeds as a whole, or leaves the state as it was ([loader.Load.Open] has the rules). What failed is remembered beside the state, in Failed, for what is to be said of it; it is not in the
 // process.
 //
 // [State.OpenAll] follows what may be opened: notes (.note.dlopen, which say so), and names in read-only data, which

@@ -94,7 +94,7 @@ func Read(name string, limit int64) ([]byte, error) {
 }
 
 // ReadIn is Read for the file called base in an open directory, as [OpenIn] opens it. What it
-// returns beside the contents is for [ReplaceRead].
+// returns beside the contents is for [plainfile.ReplaceRead].
 func ReadIn(dir *os.File, base string, limit int64) ([]byte, fs.FileInfo, error) {
 	f, info, err := OpenIn(dir, base)
 	if err != nil {

@@ -19,7 +19,7 @@ var buildFiles = []string{".sh", ".bash", ".pc", ".la", ".cmake", ".mk", ".mak",
 	"CMakeLists.txt", "CMakeCache.txt", "flags.make", "link.txt", "Makefile", "makefile", "GNUmakefile", "BUILD",
 	"configure", "meson.build", "build.rs", "build.gradle", "-config"}
 
-// Builds reports whether a file that is in no language of [LanguageOf] is a script, or tells how to build something.
+// Builds reports whether a file that is in no language of [syntax.LanguageOf] is a script, or tells how to build something.
 func Builds(name string, head []byte) bool {
 	return bytes.HasPrefix(head, []byte("#!")) || slices.ContainsFunc(buildFiles,
 		func(e string) bool { return strings.HasSuffix(name, e) })
