@@ -325,6 +325,7 @@ func TestEveryFlagIsObeyed(t *testing.T) {
 	d, _ := os.Getwd()
 	again := fixture(t)
 	pristine := state(t)
+	now := pristine
 	words := func(s string) []string {
 		out := strings.Fields(s)
 		for i := range out { // the directory may have blanks
@@ -355,7 +356,7 @@ func TestEveryFlagIsObeyed(t *testing.T) {
 			if result, done := ran[extra]; done {
 				return result
 			}
-			if state(t) != pristine {
+			if now != pristine {
 				again()
 			}
 			cmd := exec.Command(base[0], slices.Concat(base[1:], words(extra), words(operands))...)
@@ -370,7 +371,8 @@ func TestEveryFlagIsObeyed(t *testing.T) {
 				out = fmt.Appendf(out, "%s is the same file: %v\n", name, os.SameFile(was[i], is[i]))
 			}
 			out = anotherTree.ReplaceAll(out, nil)
-			ran[extra] = fmt.Sprintf("%sstatus %d\n%s", out, cmd.ProcessState.ExitCode(), state(t))
+			now = state(t)
+			ran[extra] = fmt.Sprintf("%sstatus %d\n%s", out, cmd.ProcessState.ExitCode(), now)
 			return ran[extra]
 		}
 		help := tool(t, base[0], append(slices.Clone(base[1:n]), "--help-all")...)
