@@ -2,6 +2,7 @@ package audit
 
 import (
 	"debug/elf"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -151,6 +152,39 @@ func TestSymbolsOfTheDriver(t *testing.T) {
 			}
 			if got != c.want || got != "" && command != "runpath edit --add-needed libcuda.so.1 "+f.dir+"/"+name {
 				t.Errorf("%s: %s says %q, %q", name, who, got, command)
+			}
+		}
+	}
+}
+
+// Where the library that has a function is loaded, it is too old; a link would change nothing.
+func TestLibraryThatLacksAFunction(t *testing.T) {
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skip(err)
+	}
+	for _, c := range []struct{ soname, old, new, says string }{
+		{"libcuda.so.1", "cuInit", "cuMemCreate", "the libcuda.so.1 that is loaded, DIR/old/libcuda.so.1, does not define it: it is too old"},
+		{"libcudart.so.12", "cudaMalloc", "cudaLibraryLoadData", "the libcudart.so.12 that is loaded, DIR/old/libcudart.so.12, does not define it: it is too old"},
+	} {
+		f := newFolder(t)
+		build := func(out, source string, flags ...string) {
+			at := filepath.Join(f.dir, out)
+			os.MkdirAll(filepath.Dir(at), 0o755)
+			cmd := exec.Command("gcc", append([]string{"-xc", "-", "-xnone", "-o", at}, flags...)...)
+			cmd.Stdin = strings.NewReader(source)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+		}
+		has := "int " + c.old + "(void){return 0;}"
+		build("old/"+c.soname, has, "-shared", "-fPIC", "-Wl,-soname,"+c.soname)
+		build("new/"+c.soname, has+"int "+c.new+"(void){return 0;}", "-shared", "-fPIC", "-Wl,-soname,"+c.soname)
+		for _, bound := range []string{"now", "lazy"} {
+			build("p", "int "+c.new+"(void);int main(int n,char**v){return n>9?"+c.new+"():0;}", f.dir+"/new/"+c.soname, "-Wl,-rpath,$ORIGIN/old", "-Wl,-z,"+bound)
+			r := f.audit(loader.Options{}, f.dir+"/p").of(f.dir + "/p")
+			i := slices.IndexFunc(r, func(x finding.Finding) bool { return x.ID == finding.UndefinedSymbol })
+			if i < 0 || !strings.Contains(r[i].Message, strings.ReplaceAll(c.says, "DIR", f.dir)) || r[i].Command != nil || strings.Contains(r[i].Message, "not needed") {
+				t.Errorf("%s, %s: %+v", c.soname, bound, r)
 			}
 		}
 	}

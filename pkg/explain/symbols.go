@@ -189,15 +189,13 @@ func (c *Case) symbols() {
 			at[u.In] = append(at[u.In], u)
 		}
 	}
+	start := atStart(c.Load)
 	for _, o := range c.Objects {
-		c.unbound(o, at[o], program)
+		c.unbound(o, at[o], program, start)
 	}
 	if !program {
 		return
 	}
-	start := slices.DeleteFunc(slices.Clone(c.Objects), func(o *loader.Object) bool {
-		return o.File == nil || !o.Found() || !(o == c.Main || o.Certain())
-	})
 	for _, p := range c.Opened {
 		scope, err := loader.NewScope(c.Interp, append(slices.Clip(start),
 			slices.DeleteFunc(brought(p.To), func(o *loader.Object) bool {
@@ -211,7 +209,8 @@ func (c *Case) symbols() {
 				continue
 			}
 			if all, err := scope.Unbound(o); err == nil {
-				c.unbound(o, slices.DeleteFunc(all, func(u loader.Unbound) bool { return !ours(u) }), false)
+				c.unbound(o, slices.DeleteFunc(all, func(u loader.Unbound) bool { return !ours(u) }), false,
+					append(brought(p.To), start...))
 			}
 		}
 		if p.Global {
@@ -248,8 +247,9 @@ func Misses(o *loader.Object) bool {
 	})
 }
 
-// unbound reports what an object does not find; certain: the process does not start without it, or comes to it.
-func (c *Case) unbound(o *loader.Object, all []loader.Unbound, certain bool) {
+// unbound reports what an object does not find in a scope; certain: the process does not start without it, or comes to
+// it.
+func (c *Case) unbound(o *loader.Object, all []loader.Unbound, certain bool, scope []*loader.Object) {
 	type group struct {
 		owner string
 		late  bool
@@ -272,9 +272,18 @@ func (c *Case) unbound(o *loader.Object, all []loader.Unbound, certain bool) {
 		f := on(finding.UndefinedSymbol, nil, o, remedy.Do("link it with the library that defines it, or with the version that does"),
 			"%s refers to %s, which nothing in the process defines", c.who(o), remedy.List(these))
 		f.Library = these[0]
-		known := c.ofDriver(these[0])
+		of := slices.IndexFunc(scope, func(x *loader.Object) bool {
+			name := path.Base(x.Name)
+			return g.owner != "" && (name == g.owner || strings.HasPrefix(name, g.owner+"."))
+		})
 		switch {
-		case known:
+		case of >= 0:
+			f.Message += fmt.Sprintf(": the %s that is loaded, %s, does not define it: it is too old",
+				path.Base(scope[of].Name), scope[of].Path)
+			if f.Remedy = remedy.Do("put the directory of a newer one first, or build against this one"); c.ofDriver(these[0]) {
+				f.Remedy = remedy.Do("take a newer driver, or a compat package, or build against this one")
+			}
+		case c.ofDriver(these[0]):
 			f.Message += fmt.Sprintf(": it comes with %s of the host's driver, which is not needed by any of its libraries",
 				g.owner)
 			add := remedy.Change{AddNeeded: []string{g.owner}}
