@@ -280,7 +280,8 @@ func (c *Case) unbound(o *loader.Object, all []loader.Unbound, certain bool, sco
 		case of >= 0:
 			f.Message += fmt.Sprintf(": the %s that is loaded, %s, does not define it: it is too old",
 				path.Base(scope[of].Name), scope[of].Path)
-			if f.Remedy = remedy.Do("put the directory of a newer one first, or build against this one"); c.ofDriver(these[0]) {
+			f.Remedy = remedy.Do("put the directory of a newer one first, or build against this one")
+			if c.ofDriver(these[0]) {
 				f.Remedy = remedy.Do("take a newer driver, or a compat package, or build against this one")
 			}
 		case c.ofDriver(these[0]):
@@ -306,7 +307,7 @@ func (c *Case) unbound(o *loader.Object, all []loader.Unbound, certain bool, sco
 				f.Severity = finding.Note
 			}
 		case !certain && g.owner == "":
-			f.Severity = finding.Warning
+			f.Severity, f.Optional = finding.Warning, true
 			f.Message += "; it cannot be opened"
 		}
 		c.report(f)

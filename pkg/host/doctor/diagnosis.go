@@ -48,6 +48,7 @@ type Diagnosis struct {
 	// Asks says that the program, or a library of it, asks for the driver; HostWorks that the host's own programs, which
 	// do not look into the driver link, can work.
 	Asks      bool `json:"-"`
+	asks      bool // of CUDA
 	HostWorks bool `json:"-"`
 
 	// parts are what none of several programs and packages brings for sure, where the program is one of these; else nil.

@@ -147,16 +147,15 @@ func (d *Diagnosis) place(system *explain.System, place *starts.Place, look func
 			parts: its.Parts()}
 		look(one, its)
 		d.own = cmp.Or(d.own, one.own)
-		asks := its.NeedsDriver(nil)
 		d.Asks = d.Asks || one.Asks
 		for _, f := range one.Facts {
-			if !asks && f.Verdict != Bad && f.Verdict != Warning {
+			if !one.asks && f.Verdict != Bad && f.Verdict != Warning {
 				continue
 			}
-			if !asks && f.Verdict == Bad { // which has nothing to do with the driver
+			if !one.asks && f.Verdict == Bad { // which has nothing to do with the driver
 				f.Verdict = Warning
 			}
-			f.unknown = f.unknown && asks
+			f.unknown = f.unknown && one.asks
 			key := f.Subject + explain.Opened(f.Text, f.openers, nil)
 			i, known := at[key]
 			if !known {

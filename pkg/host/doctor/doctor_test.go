@@ -7,9 +7,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/forwardcompat"
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/sysroot"
@@ -427,5 +429,43 @@ func TestInstallingWhereALinkLeadsOutside(t *testing.T) {
 	h := &Doctor{Host: on(t, tree{"run": "-> " + outside, "usr/lib64": "-> " + outside}), Machine: m, Prefix: host.DefaultPrefix}
 	if got := h.installing(); got != "sudo hostDriver install" {
 		t.Error(got)
+	}
+}
+
+// A program whose library calls the driver, which nothing brings, asks for it: bound at once it cannot work, lazily that is not known.
+func TestCallOfTheDriverThatNothingBrings(t *testing.T) {
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skip(err)
+	}
+	h := on(t, core("usr/lib64", version).With(loaded(version)))
+	copied := func(from, to string) {
+		data, err := os.ReadFile(from)
+		if err != nil {
+			t.Skip(err)
+		}
+		os.MkdirAll(filepath.Dir(h.Root.Dir+to), 0o755)
+		os.WriteFile(h.Root.Dir+to, data, 0o755)
+	}
+	libc, _ := exec.Command("gcc", "-print-file-name=libc.so.6").Output()
+	copied("/lib64/ld-linux-x86-64.so.2", "/lib64/ld-linux-x86-64.so.2")
+	copied(strings.TrimSpace(string(libc)), "/lib64/libc.so.6")
+	build := func(source string, flags ...string) {
+		cmd := exec.Command("gcc", append([]string{"-xc", "-", "-xnone", "-Wl,--unresolved-symbols=ignore-all,-rpath,$ORIGIN:/lib64"}, flags...)...)
+		cmd.Stdin = strings.NewReader(source)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	for bound, want := range map[string]Verdict{"now": Bad, "lazy": Warning} {
+		at := h.Root.Dir + "/" + bound
+		os.Mkdir(at, 0o755)
+		build("int cuInit(unsigned);int g(void){return cuInit(0);}", "-shared", "-fPIC", "-Wl,-soname,libg.so,-z,"+bound, "-o", at+"/libg.so")
+		build("int g(void);int main(void){return g();}", "-o", at+"/p", at+"/libg.so")
+		m, _ := host.MachineNamed("x86_64")
+		d := (&Doctor{Host: h, Machine: m, Prefix: host.DefaultPrefix}).Diagnose("/" + bound + "/p")
+		i := slices.IndexFunc(d.Facts, func(f Fact) bool { return f.Kind == finding.UndefinedSymbol })
+		if i < 0 || !d.Asks || d.Facts[i].Verdict != want || d.Facts[i].unknown != (want == Warning) {
+			t.Errorf("%s: asks %v: %+v", bound, d.Asks, d.Facts)
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/driver/symbols"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/finding"
@@ -60,6 +61,7 @@ func (h *Doctor) checkProgram(d *Diagnosis, its *explain.Case, drv *host.Driver,
 	if d.parts != nil {
 		found = its.OfTheLoad
 	}
+	calls := false // the driver, or the toolkit, without needing it
 	for _, c := range found() {
 		from, fix, about, verdict := load.Main.Path, c.Remedy, subject, Warning
 		if c.By != "" {
@@ -90,8 +92,14 @@ func (h *Doctor) checkProgram(d *Diagnosis, its *explain.Case, drv *host.Driver,
 		}
 		f := d.addRemedy(about, verdict, from, fix, "%s", c.Message)
 		f.Kind, f.Library = c.ID, c.Library
+		if c.ID == finding.UndefinedSymbol && !c.Optional {
+			f.unknown = verdict == Warning && !c.Part
+			owner, _ := symbols.Owner(c.Library)
+			calls = calls || driver.NeedsDriver(owner)
+		}
 	}
-	d.Asks = its.NeedsDriver(nil) || slices.ContainsFunc(apis, func(a api) bool {
+	d.asks = its.NeedsDriver(nil) || calls
+	d.Asks = d.asks || slices.ContainsFunc(apis, func(a api) bool {
 		by, _, certain := a.askedBy(load)
 		return by != nil && certain
 	})
@@ -245,11 +253,11 @@ func (h *Doctor) lacksVersions(file string, o *loader.Object) string {
 func (h *Doctor) checkDriver(d *Diagnosis, its *explain.Case, linkWorks bool) {
 	load, all := its.Load, its.Verdicts()
 	switch {
-	case !its.NeedsDriver(nil):
+	case !d.asks:
 		d.add(driver.LibCUDA, Note, load.Main.Path, "",
 			"neither it nor its libraries ask for CUDA or its driver; what it opens otherwise, as an interpreter does, is not "+
 				"known")
-	case len(all) == 0 && d.parts == nil: // the toolkit's libraries open it
+	case len(all) == 0 && d.parts == nil && its.NeedsDriver(nil): // the toolkit's libraries open it
 		all = append(all, its.Verdict(its.Find(driver.LibCUDA)))
 	}
 	for _, v := range all {
