@@ -19,7 +19,7 @@ import (
 // Links between the pages lead to a file that is there, and to one of its headings.
 func TestLinksOfThePages(t *testing.T) {
 	var pages []string
-	for _, pattern := range []string{"*.md", ".github/*.md", "*/*.md", "*/*/*.md"} {
+	for _, pattern := range []string{"*.md", "*/*.md", "*/*/*.md"} {
 		found, err := filepath.Glob("../" + pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -161,6 +161,27 @@ func TestReadmeIsOnePage(t *testing.T) {
 	}
 	if len(sentences) < 10 {
 		t.Errorf("only %d sentences", len(sentences))
+	}
+}
+
+// All pages together are no longer than somebody reads in two hours.
+func TestPagesAreShort(t *testing.T) {
+	words := 0
+	for _, pattern := range []string{"*.md", "*/*.md", "*/*/*.md"} {
+		pages, err := filepath.Glob("../" + pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, page := range pages {
+			text, err := os.ReadFile(page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			words += len(strings.Fields(string(text)))
+		}
+	}
+	if words < 15_000 || words > 24_000 {
+		t.Errorf("%d words", words)
 	}
 }
 
