@@ -105,6 +105,11 @@ func TestToolkitsInOneProcess(t *testing.T) {
 
 	g := newFolder(t)
 	g.put("lib/libcudnn.so.9", lib("libcudnn.so.9", "\x00libcudnn_engines_precompiled.so.9\x00libcudart.so.12\x00").With(elf.DT_RUNPATH, "$ORIGIN"))
+	g.want(g.audit(loader.Options{Opened: true}, g.dir).of(g.dir+"/lib/libcudnn.so.9"), "warning opened-library-absent", "note opened-library-absent")
+	// A part that another one needs, which is there, is no one of several engines.
+	g.put("lib/libcudnn.so.9", lib("libcudnn.so.9", "\x00libcudnn_engines_precompiled.so.9\x00libcudnn_ops.so.9\x00libcudart.so.12\x00").With(elf.DT_RUNPATH, "$ORIGIN"))
+	ops := lib("libcudnn_ops.so.9", "").Needs("libcudnn_engines_precompiled.so.9")
+	g.put("lib/libcudnn_ops.so.9", ops)
 	g.want(g.audit(loader.Options{Opened: true}, g.dir).of(g.dir+"/lib/libcudnn.so.9"), "error opened-library-absent", "note opened-library-absent")
 	g.put("lib/libcudnn_ops.so.9", lib("libcudnn_ops.so.9", ""))
 	by := needs("$ORIGIN/lib", "libcudnn_ops.so.9") // a program that opens the parts by itself may do without

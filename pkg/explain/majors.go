@@ -103,8 +103,13 @@ func (c *Case) toolkit() {
 			return o.Found() && (driver.PartOf(name, path.Base(o.Name)) || o.File != nil && driver.PartOf(name, o.File.Soname))
 		}
 		if whole(p.By) {
-			f.Severity = ""
+			f.Severity = finding.Warning // as cuDNN takes other engines
 			f.Message += ": it is a part of the same package; what needs it fails, or takes another version from elsewhere"
+			if slices.ContainsFunc(c.WithFailed(), func(o *loader.Object) bool {
+				return o.File != nil && whole(o) && slices.Contains(o.File.Needed, p.Name)
+			}) {
+				f.Severity = finding.Error
+			}
 		} else if i := slices.IndexFunc(c.Objects, whole); i >= 0 {
 			f.Severity = finding.Warning
 			f.Message += fmt.Sprintf(": it is a part of the package of %s; what needs it fails, or takes another version from "+
