@@ -47,8 +47,8 @@ type BuiltFor struct {
 	For  []string `json:"for"`
 }
 
-// each concludes of the starts of a place, jobs at a time, and shows them one after the other. Of its other libraries
-// it passes over those that a process had before.
+// each concludes of the starts of a place, jobs at a time, and shows them one after the other: first of its
+// interpreter, where that does not start. Of its other libraries it passes over those that a process had before.
 func each(y *explain.System, jobs int, p *starts.Place, visit func(*explain.Case)) {
 	held := map[*files.File]bool{}
 	look := func(start process.Start) *explain.Case {
@@ -68,6 +68,12 @@ func each(y *explain.System, jobs int, p *starts.Place, visit func(*explain.Case
 			held[o.File] = true
 		}
 		visit(c)
+	}
+	if p.Python != nil && !slices.ContainsFunc(p.Starts, func(t process.Start) bool { return t.File == p.Python.File }) {
+		if c := look(p.Python.Start); c != nil && slices.ContainsFunc(c.OfTheLoad(),
+			func(f finding.Finding) bool { return f.Stops() }) {
+			tell(c)
+		}
 	}
 	inorder.Do(jobs, len(p.Starts), func(i int) *explain.Case { return look(p.Starts[i]) }, tell)
 	for _, start := range p.Others {

@@ -152,7 +152,8 @@ func (d *Diagnosis) place(system *explain.System, place *starts.Place, look func
 			if !one.asks && f.Verdict != Bad && f.Verdict != Warning {
 				continue
 			}
-			if !one.asks && f.Verdict == Bad { // which has nothing to do with the driver
+			// which has nothing to do with the driver
+			if !one.asks && f.Verdict == Bad && (place.Python == nil || its.Start.File != place.Python.File) {
 				f.Verdict = Warning
 			}
 			f.unknown = f.unknown && one.asks
