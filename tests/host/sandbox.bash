@@ -125,7 +125,7 @@ NIX
   # doctor
   mkdir -p "$tree/nix/store" "$tree/etc/nix"
   [[ -z $mounts ]] || configure >/dev/null
-  says() { hostDriver doctor --root "$tree" | grep 'Nix builds'; }
+  says() { hostDriver doctor -v --root "$tree" | grep 'Nix builds'; }
   like "doctor: builds cannot see the GPU" "^note +Nix builds +cannot see the GPU" "$(says)"
   cp "$sandbox/conf/nix.conf" "$tree/etc/nix/nix.conf"
   like "doctor: a hook that is not there" "^WARN +Nix builds +the pre-build-hook .*does not exist" "$(says)"

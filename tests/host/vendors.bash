@@ -42,7 +42,7 @@ link_dir=/run/opengl-driver
 for asks in vulkaninfo:Vulkan eglinfo:EGL clinfo:OpenCL; do
   command -v "${asks%:*}" >/dev/null || continue
   like "vendors: doctor: ${asks%:*} uses ${asks#*:}" "(ok  |WARN)  ${asks#*:} +${asks%:*} asks for lib" \
-    "$(hostDriver doctor --from "$vendors/usr/lib64" "$(command -v "${asks%:*}")")"
+    "$(hostDriver doctor -v --from "$vendors/usr/lib64" "$(command -v "${asks%:*}")")"
 done
 for method in library-path namespace; do
   opens vulkaninfo libGLX_nvidia.so.0 $method VK_DRIVER_FILES=$link_dir/share/vulkan/icd.d/nvidia_icd.json

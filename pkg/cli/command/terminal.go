@@ -1,6 +1,7 @@
 package command
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -70,8 +71,25 @@ func (i Ink) Paint(h Hue, text string) string {
 	return "\x1b[" + string(h) + "m" + text + "\x1b[0m"
 }
 
-// Below returns a text in which the paths below a directory are shown from there.
-func Below(dir, text string) string {
+// Few returns the first n names of several, and how many more there are.
+func Few(names []string, n int) string {
+	if len(names) > n {
+		return strings.Join(names[:n], ", ") + fmt.Sprintf(" and %d more", len(names)-n)
+	}
+	return strings.Join(names, ", ")
+}
+
+// Below returns what shows, in a text, the paths below some directories from there.
+func Below(dirs []string) func(text string) string {
+	return func(text string) string {
+		for _, dir := range dirs {
+			text = below(dir, text)
+		}
+		return text
+	}
+}
+
+func below(dir, text string) string {
 	if dir == "/" {
 		return text
 	}

@@ -52,12 +52,7 @@ func (o *explainOptions) below(p *starts.Place) func(text string) string {
 	if p.Python != nil {
 		dirs = append(slices.Clone(p.Python.Sites), dirs...)
 	}
-	return func(text string) string {
-		for _, dir := range dirs {
-			text = command.Below(dir, text)
-		}
-		return text
-	}
+	return command.Below(dirs)
 }
 
 // alike are things of which the same is to be said: the text, and what it is said of.
@@ -115,14 +110,14 @@ func writeSum(w *bytes.Buffer, name string, below func(string) string, sum *plac
 			dirs = remedy.Union(dirs, []string{path.Dir(t.Path)})
 		}
 		slices.SortStableFunc(toolkits, func(a, b string) int { return main(a) - main(b) })
-		say("", "toolkit   %s, in %s", few(toolkits, 4), few(dirs, 3))
+		say("", "toolkit   %s, in %s", command.Few(toolkits, 4), command.Few(dirs, 3))
 	}
 	if len(sum.GPUCode) > 0 {
 		var kinds []string
 		for _, c := range sum.GPUCode {
 			kinds = remedy.Union(kinds, c.For)
 		}
-		say("", "GPU code  %s, in %s", few(kinds, 8), walk.Count(len(sum.GPUCode), "file", "files"))
+		say("", "GPU code  %s, in %s", command.Few(kinds, 8), walk.Count(len(sum.GPUCode), "file", "files"))
 	}
 	var driver, wrong []*alike
 	for i := range sum.Driver {
@@ -139,7 +134,7 @@ func writeSum(w *bytes.Buffer, name string, below func(string) string, sum *plac
 	}
 	slices.SortStableFunc(driver, func(a, b *alike) int { return strings.Compare(string(b.hue), string(a.hue)) }) // the good first
 	for _, d := range driver {
-		say(d.hue, "driver    %s: %s  [%s]", few(d.names, 3), d.text, walk.Count(len(d.of), "start", "starts"))
+		say(d.hue, "driver    %s: %s  [%s]", command.Few(d.names, 3), d.text, walk.Count(len(d.of), "start", "starts"))
 		help(d)
 	}
 	for i := range slices.Backward(sum.Findings) {
@@ -178,14 +173,6 @@ func main(soname string) int {
 
 // most bounds the kinds of what is wrong that are shown.
 const most = 10
-
-// few returns the first n names of several, and how many more there are.
-func few(names []string, n int) string {
-	if len(names) > n {
-		return strings.Join(names[:n], ", ") + fmt.Sprintf(" and %d more", len(names)-n)
-	}
-	return strings.Join(names, ", ")
-}
 
 // writeWhole prints all that is known of a place.
 func writeWhole(w *bytes.Buffer, name string, sum *places.Sum, ink command.Ink) {

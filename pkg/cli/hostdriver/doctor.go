@@ -10,6 +10,7 @@ import (
 	"cuda-runpath/pkg/forwardcompat"
 	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/host/doctor"
+	"cuda-runpath/pkg/remedy"
 )
 
 var doctorCommand = &command.Command{
@@ -21,10 +22,11 @@ hostDriver doctor .venv`,
 	ArgsUsage: "[PROGRAM]",
 	Description: `PROGRAM may be a directory, as .venv or a store path, or an interpreter of Python: then all that it
 holds is summed up, each package as Python imports it; what none of them opens for sure is a warning at most. Prints
-a line for each fact, with its source, and below it the fix. The exit status is 1 if a CUDA program cannot work, 0
-if nothing was found that keeps one from working, or it is not known. Nothing of the program is run or loaded; the driver's nvidia-smi is asked which
-GPU there is.`,
-	Flags: []*command.Flag{rootFlag, machineFlag, fromFlag, prefixFlag, gpuFlag, jsonFlag},
+what is wrong, with its source, and below it the fix; with --verbose all facts. The exit status is 1 if a CUDA program
+cannot work, 0 if nothing was found that keeps one from working, or it is not known. Nothing of the program is run or
+loaded; the driver's nvidia-smi is asked which GPU there is.`,
+	Flags: []*command.Flag{rootFlag, machineFlag, fromFlag, prefixFlag, gpuFlag, jsonFlag,
+		command.VerboseFlag("show all facts, also those in order")},
 	Action: func(l *command.Line) error {
 		if len(l.Args) > 1 {
 			return command.Misusef("one program at a time: %q", l.Arg(1))
@@ -88,9 +90,8 @@ func (c *call) showDiagnosis(d *doctor.Diagnosis) {
 	if command.Terminal(w) {
 		wrap = func(text string, indent int) string { return command.Wrap(text, command.Columns(w), indent) }
 	}
-	for _, f := range d.Facts {
-		text := command.Printable(f.Text)
-		if f.Source != "" {
+	say := func(f *doctor.Fact, text, fix string) {
+		if text = command.Printable(text); f.Source != "" {
 			text += "  [" + command.Printable(f.Source) + "]"
 		}
 		fmt.Fprintf(w, "%s  %-16s  %s", marks[f.Verdict], f.Subject, wrap(text, indent)[indent:])
@@ -98,8 +99,32 @@ func (c *call) showDiagnosis(d *doctor.Diagnosis) {
 			fmt.Fprint(w, wrap("CUDA answers "+forwardcompat.ErrorNamed(f.Error), indent))
 		}
 		// A fix is left to the terminal: a command that is torn is not the same when it is copied.
-		if fix := f.Whole(); fix != "" {
+		if fix != "" {
 			fmt.Fprintf(w, "%24s%s\n", "-> ", command.Printable(fix))
+		}
+	}
+	if c.Bool("verbose") {
+		for i := range d.Facts {
+			say(&d.Facts[i], d.Facts[i].Text, d.Facts[i].Whole())
+		}
+	} else {
+		lines, good, notes := d.Needed()
+		head := d.Host + ": " + remedy.Count(good, "check") + " in order"
+		if notes > 0 {
+			head += ", " + remedy.Count(notes, "note")
+		}
+		fmt.Fprint(w, wrap(command.Printable(head)+" (-v)", 0))
+		below, each := command.Below(d.Dirs), false
+		for _, l := range lines {
+			text, fix := below(l.Text), l.Fix(c.host.Root.Dir+d.Program)
+			if l.Likewise != nil {
+				text = strings.TrimSuffix(text, ".") + "; likewise " + below(command.Few(l.Likewise, 3))
+			}
+			each = each || fix == "" && l.Fixes != nil
+			say(&l.Fact, text, fix)
+		}
+		if each {
+			fmt.Fprintln(w, "-v says what helps with each.")
 		}
 	}
 	what := "a CUDA program"

@@ -158,7 +158,7 @@ func TestInstallBesideAnothersLink(t *testing.T) {
 		if at, err := os.Readlink(link); at != target {
 			t.Error(at, err)
 		}
-		if _, said := runs("doctor", "--root", tree); !strings.Contains(said, "/run/opengl-driver/lib holds 3 names; libcuda.so.1 leads to /var/lib/hostDriver/hostDriver/.hostDriver-") ||
+		if _, said := runs("doctor", "-v", "--root", tree); !strings.Contains(said, "/run/opengl-driver/lib holds 3 names; libcuda.so.1 leads to /var/lib/hostDriver/hostDriver/.hostDriver-") ||
 			!strings.Contains(said, "(made by Home Manager's targets.genericLinux.gpu)") {
 			t.Error(said)
 		}

@@ -34,8 +34,11 @@ type Fact struct {
 	Kind    string `json:"-"`
 	Library string `json:"-"`
 
-	unknown bool     // because of this, it is not known whether the program works
-	openers []string // of the library, as the text says; none where it is loaded
+	// Openers are of the library, as the text says; none where it is loaded.
+	Openers []string `json:"-"`
+
+	unknown bool // because of this, it is not known whether the program works
+	found   bool // the library is here: facts on one file are one, whoever opens it
 }
 
 // Diagnosis is what a doctor finds.
@@ -45,6 +48,10 @@ type Diagnosis struct {
 	Works   bool   `json:"works"` // nothing was found that keeps a CUDA program from working
 	Facts   []Fact `json:"facts"`
 
+	// Host says in a few words which driver and which GPUs there are; Dirs are the directories from which paths below them
+	// are shown, of a place.
+	Host string   `json:"-"`
+	Dirs []string `json:"-"`
 	// Asks says that the program, or a library of it, asks for the driver; HostWorks that the host's own programs, which
 	// do not look into the driver link, can work.
 	Asks      bool `json:"-"`

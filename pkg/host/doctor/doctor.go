@@ -73,6 +73,7 @@ func (h *Doctor) Diagnose(program string) *Diagnosis {
 	cuda := h.checkCUDA(d, drv)
 	h.checkDevices(d, k)
 	gpus := h.checkGPUs(d, drv)
+	d.Host = described(drv, cuda, gpus)
 	h.checkLimit(d, drv)
 	h.checkJIT(d, drv)
 	d.HostWorks = d.Works && h.hostFinds(drv)
@@ -157,14 +158,17 @@ func (d *Diagnosis) place(system *explain.System, place *starts.Place, look func
 				f.Verdict = Warning
 			}
 			f.unknown = f.unknown && one.asks
-			key := f.Subject + explain.Opened(f.Text, f.openers, nil)
+			key := f.Subject + f.Text
+			if f.found {
+				key = f.Subject + explain.Opened(f.Text, f.Openers, nil)
+			}
 			i, known := at[key]
 			if !known {
 				i = len(d.Facts)
 				at[key], d.Facts = i, append(d.Facts, f)
 			}
-			all := remedy.Union(d.Facts[i].openers, f.openers)
-			d.Facts[i].Text, d.Facts[i].openers = explain.Opened(d.Facts[i].Text, d.Facts[i].openers, all), all
+			all := remedy.Union(d.Facts[i].Openers, f.Openers)
+			d.Facts[i].Text, d.Facts[i].Openers = explain.Opened(d.Facts[i].Text, d.Facts[i].Openers, all), all
 			d.Facts[i].unknown = d.Facts[i].unknown || f.unknown
 			if d.Facts[i].Of = append(d.Facts[i].Of, name); f.Verdict == Bad {
 				d.Facts[i].Verdict, d.Facts[i].Error = Bad, cmp.Or(d.Facts[i].Error, f.Error)
@@ -173,6 +177,9 @@ func (d *Diagnosis) place(system *explain.System, place *starts.Place, look func
 		}
 		d.examined, d.compiled = remedy.Union(d.examined, one.examined), remedy.Union(d.compiled, one.compiled)
 	})
+	if d.Dirs = []string{system.Loader.Absolute(place.Path)}; place.Python != nil {
+		d.Dirs = slices.Concat(place.Python.Sites, d.Dirs)
+	}
 	by := ""
 	if sum.Interpreter != "" {
 		by = " with " + sum.Interpreter

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"os"
 	"path"
 	"slices"
@@ -49,6 +50,25 @@ func (h *Doctor) checkGPUs(d *Diagnosis, drv *host.Driver) host.GPUs {
 		d.add("GPU", Good, g.Source, "", "compute capability %s", name)
 	}
 	return gpus
+}
+
+// described says in a few words which driver and which GPUs there are.
+func described(drv *host.Driver, cuda string, gpus host.GPUs) string {
+	parts := []string{"no driver"}
+	if drv.Directory != "" {
+		parts[0] = strings.TrimSpace("driver " + drv.Version)
+	}
+	if cuda != "" {
+		parts = append(parts, "CUDA "+cuda)
+	}
+	for _, g := range gpus {
+		name := cmp.Or(g.Name, "GPU")
+		if g.Capability != 0 {
+			name += " (" + g.Capability.String() + ")"
+		}
+		parts = append(parts, name)
+	}
+	return strings.Join(parts, ", ")
 }
 
 // checkJIT notes why the driver cannot compile PTX where it has to.

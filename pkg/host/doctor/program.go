@@ -338,9 +338,7 @@ func (h *Doctor) checkLibrary(d *Diagnosis, its *explain.Case, v *explain.Verdic
 		bad = Warning
 	}
 	f := d.addRemedy(subject, bad, from, fix, "%s", text)
-	if f.Kind, f.Library = v.Kind, path.Base(o.Name); o.Found() {
-		f.openers = v.Openers
-	}
+	f.Kind, f.Library, f.Openers, f.found = v.Kind, path.Base(o.Name), v.Openers, o.Found()
 	if bad == Bad && (o.Found() || !o.Certain()) { // else the program does not start
 		f.Error = v.Answer
 	}
