@@ -458,7 +458,7 @@ func TestContributingNamesFiles(t *testing.T) {
 var foreign = strings.Fields("addValue binutilsQuirkPadding canonicalisePathMetaData cuDSS cuTENSOR elFarto formatArgs gABI hipModuleLoad nixGL psABI psABIs " +
 	"rewriteHeaders rewriteSectionsExecutable rewriteSectionsLibrary symlinkJoin Unmarshaler xHH")
 
-// A name in a comment is that of something: with a capital inside, or in brackets as a link of go doc.
+// A name in a comment, with a capital inside, is that of something. (TestLinksOfComments has those in brackets.)
 func TestCommentsNameWhatThereIs(t *testing.T) {
 	word := regexp.MustCompile(`[A-Za-z_]\w*`)
 	known := map[string]bool{}
@@ -467,7 +467,7 @@ func TestCommentsNameWhatThereIs(t *testing.T) {
 	}
 	type named struct{ at, name string }
 	var inComments []named
-	camel := regexp.MustCompile(`(?:^|[^\w./$-])([a-z]+[A-Z]\w*)|\[\*?(?:\w+\.)*([A-Z]\w*)\](?:[^\w(]|$)`)
+	camel := regexp.MustCompile(`(?:^|[^\w./$-])([a-z]+[A-Z]\w*)`)
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || strings.HasPrefix(path, "../.git/") || strings.HasSuffix(path, ".md") {
 			return err
@@ -490,7 +490,7 @@ func TestCommentsNameWhatThereIs(t *testing.T) {
 		for _, group := range file.Comments {
 			for _, c := range group.List {
 				for _, m := range camel.FindAllStringSubmatch(c.Text, -1) {
-					inComments = append(inComments, named{files.Position(c.Pos()).String(), m[1] + m[2]})
+					inComments = append(inComments, named{files.Position(c.Pos()).String(), m[1]})
 				}
 				clear(text[c.Pos()-file.FileStart : c.End()-file.FileStart])
 			}
