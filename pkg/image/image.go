@@ -30,7 +30,6 @@ import (
 	"io"
 	"os"
 	"path"
-	"slices"
 	"strings"
 
 	"cuda-runpath/pkg/elfimage"
@@ -154,11 +153,12 @@ type work struct {
 	scratch []*regular.Nameless
 	one     *os.File
 	gzipped bool
-	entries []entry // of the archive, in its order
+	entries []entry        // of the archive, in its order
+	number  map[string]int // of the first entry with a name, counted from 1
 	images  []manifest
 	layer   map[string]*layer // by name in the archive
 	configs []*configuration  // of the images
-	changed map[string][]byte // configurations by name in the archive, as they become
+	changed map[string][]byte // configurations by name in the archive, as they become; nil: as they were
 	renamed map[string]string // digests, of layers and configurations
 	sum     Sum
 }
@@ -213,7 +213,11 @@ func (w *work) read(in *os.File, overwritten bool) error {
 		return err
 	}
 	archive := io.NewSectionReader(at, 0, st.Size())
+	w.number = map[string]int{}
 	err = each(archive, func(h *tar.Header, data *io.SectionReader) error {
+		if name := path.Clean(h.Name); w.number[name] == 0 {
+			w.number[name] = len(w.entries) + 1
+		}
 		w.entries = append(w.entries, entry{*h, data})
 		return nil
 	})
@@ -272,7 +276,7 @@ func each(archive *io.SectionReader, f func(*tar.Header, *io.SectionReader) erro
 // find returns the entry of a name; a symbolic link, as skopeo makes for the older form's names, leads to another.
 func (w *work) find(name string) (*entry, bool) {
 	for range 8 {
-		i := slices.IndexFunc(w.entries, func(e entry) bool { return path.Clean(e.Name) == path.Clean(name) })
+		i := w.number[path.Clean(name)] - 1
 		switch {
 		case i < 0:
 			return nil, false
@@ -525,7 +529,7 @@ func (w *work) configure() {
 				c.ids[j], changed = "sha256:"+now, true
 			}
 		}
-		if changed {
+		if w.changed[c.at] = nil; changed {
 			now := c.labelled(w.Label)
 			w.changed[c.at] = now
 			w.renamed[sha256Hex(c.text)] = sha256Hex(now)
@@ -578,7 +582,7 @@ func (w *work) archive(to io.Writer) error {
 		}
 		h, data := e.Header, io.NewSectionReader(e.data, 0, e.Size)
 		h.Name, h.Linkname = w.name(h.Name), w.name(h.Linkname)
-		if text, ok := w.changed[e.Name]; ok {
+		if text := w.changed[e.Name]; text != nil {
 			h.Size, data = int64(len(text)), io.NewSectionReader(bytes.NewReader(text), 0, int64(len(text)))
 		}
 		if l, ok := w.layer[e.Name]; ok && l.now != nil {
@@ -606,17 +610,22 @@ func (w *work) archive(to io.Writer) error {
 func (w *work) ofOCI(e *entry) bool {
 	name := path.Clean(e.Name)
 	blob := strings.HasPrefix(name, "blobs/") && e.Typeflag == tar.TypeReg
-	named := w.layer[e.Name] != nil || slices.ContainsFunc(w.configs, func(c *configuration) bool { return c.at == e.Name })
-	return !named && (name == "index.json" || name == "oci-layout" || blob)
+	_, configures := w.changed[e.Name]
+	return w.layer[e.Name] == nil && !configures && (name == "index.json" || name == "oci-layout" || blob)
 }
 
 // name returns a name with the new digests in it.
 func (w *work) name(name string) string {
-	for old, now := range w.renamed {
-		name = strings.ReplaceAll(name, old, now)
+	b := []byte(name)
+	for i := 0; i+sha256Digits <= len(b); i++ {
+		if now := w.renamed[name[i:i+sha256Digits]]; now != "" {
+			i += copy(b[i:], now) - 1
+		}
 	}
-	return name
+	return string(b)
 }
+
+const sha256Digits = 2 * sha256.Size
 
 func sha256Hex(b []byte) string {
 	sum := sha256.Sum256(b)
