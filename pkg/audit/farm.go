@@ -3,10 +3,9 @@ package audit
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
-	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/realpath"
 	"cuda-runpath/pkg/runpath"
 )
 
@@ -15,43 +14,61 @@ import (
 // $ORIGIN of a library is the directory in which the loader found it. Links below linked
 // directories count; a directory above an argument, or one that holds a whole system, is not entered.
 func Farm(paths []string) []string {
-	f := &farm{seen: map[[2]string]bool{}}
-	for _, p := range paths {
-		if real, err := filepath.EvalSymlinks(p); err == nil {
-			f.inside = append(f.inside, real)
+	f := &farm{inside: map[string]bool{}, above: map[string]bool{}, seen: map[[2]string]bool{}}
+	reals := make([]string, len(paths))
+	for i, p := range paths {
+		if real, err := realpath.Of(p); err == nil {
+			reals[i] = real
+			f.enter(real)
 		}
 	}
-	for _, p := range paths {
-		if st, err := os.Stat(p); err == nil && st.IsDir() {
-			f.visit(p)
+	for i, p := range paths {
+		if st, err := os.Stat(reals[i]); err == nil && st.IsDir() {
+			f.visit(p, reals[i])
 		}
 	}
 	return f.links
 }
 
 type farm struct {
-	inside []string // directories that are walked, links resolved
+	inside map[string]bool // directories that are walked, links resolved
+	above  map[string]bool // these, and each directory above one
 	seen   map[[2]string]bool
 	links  []string
 }
 
-func (f *farm) visit(dir string) {
-	entries, _ := os.ReadDir(dir) // the walk reports one that cannot be read
-	here, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		return
+// enter notes a directory that is walked.
+func (f *farm) enter(real string) {
+	f.inside[real] = true
+	for dir := real; !f.above[dir]; dir = filepath.Dir(dir) {
+		f.above[dir] = true
 	}
+}
+
+// walked reports whether a path free of links is in a directory that is walked.
+func (f *farm) walked(real string) bool {
+	for dir := real; !f.inside[dir]; dir = filepath.Dir(dir) {
+		if dir == filepath.Dir(dir) {
+			return false
+		}
+	}
+	return true
+}
+
+// visit takes up the links below a directory, here when its own links are resolved.
+func (f *farm) visit(dir, here string) {
+	entries, _ := os.ReadDir(dir) // the walk reports one that cannot be read
 	for _, e := range entries {
-		p := within(dir, e.Name())
+		p, real := within(dir, e.Name()), within(here, e.Name())
 		switch {
 		case e.IsDir():
-			f.visit(p)
+			f.visit(p, real)
 			continue
 		case e.Type()&os.ModeSymlink == 0:
 			continue
 		}
-		to, err := filepath.EvalSymlinks(p)
-		if err != nil || slices.ContainsFunc(f.inside, func(d string) bool { return explain.IsBelow(to, d) }) {
+		to, err := realpath.Of(real)
+		if err != nil || f.walked(to) {
 			continue
 		}
 		st, err := os.Stat(to)
@@ -60,11 +77,10 @@ func (f *farm) visit(dir string) {
 		case st.Mode().IsRegular():
 			f.seen[[2]string{here, to}] = true
 			f.links = append(f.links, p)
-		case st.IsDir() && strings.Count(to, "/") > 1 && filepath.Base(to) != "store" &&
-			!slices.ContainsFunc(f.inside, func(d string) bool { return explain.IsBelow(d, to) }):
-			f.inside = append(f.inside, to)
+		case st.IsDir() && strings.Count(to, "/") > 1 && filepath.Base(to) != "store" && !f.above[to]:
+			f.enter(to)
 			f.links = append(f.links, p)
-			f.visit(p)
+			f.visit(p, to)
 		}
 	}
 }
