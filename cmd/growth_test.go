@@ -1,12 +1,17 @@
 package cmd_test
 
 import (
+	"archive/tar"
 	"bufio"
+	"bytes"
+	"crypto/sha256"
 	"debug/elf"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -34,8 +39,9 @@ const doublings = 4
 const (
 	mostTimes  = 9
 	noiseTime  = 150 * time.Millisecond
-	noiseBytes = 48 << 20  // how far a garbage collector lets a heap grow differs from run to run
-	mostBytes  = 256 << 20 // of memory, whatever the size
+	noiseBytes = 48 << 20        // how far a garbage collector lets a heap grow differs from run to run
+	mostBytes  = 256 << 20       // of memory, whatever the size
+	mostTime   = 2 * time.Second // of a tree that is examined, a row whose name begins with "tree: "
 )
 
 // TestGrowth: with the size of a hostile file time and memory grow linearly. CPU time is compared, that of the whole process, and the
@@ -60,6 +66,9 @@ func TestGrowth(t *testing.T) {
 			}
 			if bytes[b]-bytes[0] > mostTimes*max(bytes[a]-bytes[0], 0)+noiseBytes || bytes[b] > mostBytes {
 				t.Errorf("with the size doubled each time it takes %d bytes of memory", bytes)
+			}
+			if strings.HasPrefix(g.name, "tree: ") && times[b] > mostTime {
+				t.Errorf("at its largest it takes %v", times[b])
 			}
 		})
 	}
@@ -358,6 +367,152 @@ var growings = []growing{
 	{"Python: scripts and modules, audit", 20, environment, "runpath audit tree", "libgone.so"},
 	{"Python: scripts and modules, explain", 20, environment, "runpath explain tree", "modules and libraries looked at"},
 	{"Python: scripts and modules, manifest", 20, environment, "runpath manifest tree", "abi3"},
+
+	{"tree: nested directories", 75, func(t *testing.T, n int) {
+		tree(t)
+		dir := "tree"
+		for range n {
+			dir += "/a"
+			_ = os.Mkdir(dir, 0o755)
+			file(dir+"/__init__.py", "", "", "")(t, 0)
+		}
+	}, "runpath audit tree", ""},
+	{"tree: directories of a .pth file", 500, func(t *testing.T, n int) {
+		venv(t, 1, many(n, func(i int) string { return fmt.Sprintf("import q%d\n", i) }))
+		dir := workingDirectory(t)
+		for i := range n {
+			_ = os.MkdirAll(fmt.Sprintf("named/%d/space", i), 0o755)
+		}
+		lines(t, site+"/x.pth", n, func(i int) string { return fmt.Sprintf("%s/named/%d\n", dir, i) })
+	}, "runpath audit tree", ""},
+	{"tree: directories of one package", 500, func(t *testing.T, n int) {
+		venv(t, 1, many(n, func(i int) string { return fmt.Sprintf("import space.q%d\n", i) }))
+		dir := workingDirectory(t)
+		for i := range n {
+			_ = os.MkdirAll(fmt.Sprintf("named/%d/space", i), 0o755)
+		}
+		lines(t, site+"/x.pth", n, func(i int) string { return fmt.Sprintf("%s/named/%d\n", dir, i) })
+	}, "runpath audit tree", ""},
+	{"tree: spellings of a directory", 500, func(t *testing.T, n int) {
+		venv(t, 1, many(n, func(i int) string { return fmt.Sprintf("import q%d\n", i) }))
+		spellings(t, n)
+	}, "runpath audit tree", ""},
+	{"tree: spellings of a directory, doctor", 50, func(t *testing.T, n int) {
+		venv(t, 1, "")
+		spellings(t, n)
+		for i := range 200 {
+			program := tinyelf.Object{Interp: "/lib64/ld-linux-x86-64.so.2"}.Bytes()
+			if err := os.WriteFile(fmt.Sprintf("named/p%d", i), program, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}, "hostDriver doctor tree", ""},
+	{"tree: scripts that import one module", 100, func(t *testing.T, n int) {
+		venv(t, n, "import m0\n")
+		for i := range 300 {
+			lines(t, fmt.Sprintf("%s/m%d.py", site, i), n/3, func(j int) string { return fmt.Sprintf("import m%d\n", (i+j)%300) })
+		}
+	}, "runpath audit tree", ""},
+	{"tree: packages that import one module, doctor", 30, func(t *testing.T, n int) {
+		venv(t, 0, "")
+		module := emptyLibrary.With(elf.DT_SONAME, "PyInit_c").Bytes()
+		for i := range n {
+			dir := fmt.Sprintf("%s/p%d", site, i)
+			if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(dir+"/c.so", module, 0o755)); err != nil {
+				t.Fatal(err)
+			}
+			lines(t, dir+"/__init__.py", 1, func(int) string { return "import m0\n" })
+		}
+		for i := range 100 {
+			lines(t, fmt.Sprintf("%s/m%d.py", site, i), n/3, func(j int) string { return fmt.Sprintf("import m%d\n", (i+j)%100) })
+		}
+	}, "hostDriver doctor tree", ""},
+	{"tree: entries of an image", 200, func(t *testing.T, n int) {
+		images(t, n)
+	}, "runpath thin --image to --for 9.0 image", ""},
+}
+
+// site is where the environment that venv makes has its packages.
+const site = "tree/lib/python3.12/site-packages"
+
+// venv makes an environment of Python's with scripts of one text.
+func venv(t *testing.T, scripts int, text string) {
+	t.Helper()
+	program := tinyelf.Object{Interp: "/lib64/ld-linux-x86-64.so.2"}.Bytes()
+	if err := errors.Join(os.MkdirAll("tree/bin", 0o755), os.MkdirAll(site, 0o755),
+		os.WriteFile("tree/pyvenv.cfg", []byte("home = /usr/bin\n"), 0o644),
+		os.WriteFile("tree/bin/python3.12", program, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range scripts {
+		file(fmt.Sprintf("tree/bin/s%d", i), "#!"+workingDirectory(t)+"/tree/bin/python3.12\n"+text, "", "")(t, 0)
+	}
+}
+
+// spellings makes a .pth file with n names of one directory.
+func spellings(t *testing.T, n int) {
+	t.Helper()
+	if err := os.MkdirAll("named", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	dir := workingDirectory(t)
+	lines(t, site+"/x.pth", n, func(i int) string {
+		name := dir
+		for bit := range 14 {
+			name += []string{"/", "/./"}[i>>bit&1]
+		}
+		return name + "named\n"
+	})
+}
+
+func workingDirectory(t *testing.T) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// images makes an archive of n images that name a layer of their own each, all of one content, and as many entries that
+// nothing names.
+func images(t *testing.T, n int) {
+	t.Helper()
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	put := func(name, text string) {
+		if err := w.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(text))}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(w, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	type named struct {
+		Config string
+		Layers []string
+	}
+	var all []named
+	for i := range n {
+		var layer bytes.Buffer
+		l := tar.NewWriter(&layer)
+		if err := errors.Join(l.WriteHeader(&tar.Header{Name: fmt.Sprint("f", i), Typeflag: tar.TypeReg}), l.Close()); err != nil {
+			t.Fatal(err)
+		}
+		config := fmt.Sprintf(`{"config":{},"rootfs":{"diff_ids":["sha256:%x"]}}`, sha256.Sum256(layer.Bytes()))
+		all = append(all, named{fmt.Sprintf("%d.json", i), []string{fmt.Sprintf("%d/layer.tar", i)}})
+		put(all[i].Config, config)
+		put(all[i].Layers[0], layer.String())
+		put(fmt.Sprintf("blobs/%d", i), "")
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put("manifest.json", string(text))
+	if err := errors.Join(w.Close(), os.WriteFile("image", b.Bytes(), 0o644)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // environment makes one of Python's, with n scripts that import n modules of 30 kB.

@@ -47,7 +47,7 @@ func (k *Modules) Behind(l *loader.Loader, file string, through Through) process
 	if t.Script == "" {
 		return t
 	}
-	if python := PythonOf(l, t); python != nil {
+	if python := k.pythonOf(l, t); python != nil {
 		t.Opens = python.script(l, k, t.Script)
 		t.CTypes = python.ctypes(l, t.Opens)
 	}

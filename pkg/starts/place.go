@@ -3,6 +3,7 @@ package starts
 import (
 	"context"
 	"debug/elf"
+	"fmt"
 	"os"
 	"path"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/process"
+	"cuda-runpath/pkg/realpath"
 	"cuda-runpath/pkg/tree"
 )
 
@@ -27,7 +29,12 @@ type Place struct {
 	// Others are libraries that ask for the driver, which count where no start has them in its process. In an environment
 	// of Python's they are opened behind the package that they lie in.
 	Others []process.Start
+	// Left says what was not looked into; "" where that is nothing.
+	Left string
 }
+
+// mostNamed bounds what is looked at in the directories that only .pth files name, in names.
+const mostNamed = 20000
 
 // kind is what a file of a place is.
 type kind int
@@ -60,6 +67,9 @@ func PlaceOf(ctx context.Context, l *loader.Loader, file string) (*Place, error)
 	}
 	if p.Python != nil && own {
 		for _, site := range p.Python.Sites {
+			if p.Python.named[l.Files().At(site).Host] {
+				continue
+			}
 			if len(walks) == 0 || !strings.HasPrefix(site, l.Absolute(walks[0])+"/") {
 				walks = append(walks, site)
 			}
@@ -100,19 +110,28 @@ func PlaceOf(ctx context.Context, l *loader.Loader, file string) (*Place, error)
 	}
 	var all [kinds][]process.Start
 	seen := map[string]bool{} // a directory may be named twice
-	err := tree.Walk(ctx, hosts(l, walks), tree.Options{FollowArguments: true}, visit, func(t found) {
+	emit := func(t found) {
 		if at := l.Absolute(t.Name()); !seen[at] {
 			seen[at], all[t.kind] = true, append(all[t.kind], t.Start)
 		}
-	})
+	}
+	err := tree.Walk(ctx, hosts(l, walks), tree.Options{FollowArguments: true}, visit, emit)
+	var sites map[string]bool
+	if p.Python != nil && err == nil {
+		sites = set(p.Python.Sites...)
+		if own {
+			dirs := p.packages(l, walks)
+			err = tree.Walk(ctx, dirs, tree.Options{FollowArguments: true, Shallow: true}, visit, emit)
+		}
+	}
 	p.Starts = all[wrapped]
+	behind := map[*files.File]bool{}
+	for _, w := range all[wrapped] {
+		behind[l.Files().Open(l.Absolute(w.File))] = true
+	}
 	for _, t := range all[program] {
-		if !slices.ContainsFunc(all[wrapped], func(w process.Start) bool {
-			return l.Files().Open(l.Absolute(w.File)) == l.Files().Open(l.Absolute(t.File))
-		}) {
-			t.Part = p.Python != nil && slices.ContainsFunc(p.Python.Sites, func(site string) bool {
-				return strings.HasPrefix(l.Absolute(t.File), site+"/")
-			})
+		if at := l.Absolute(t.File); !behind[l.Files().Open(at)] {
+			t.Part = above(sites, at) != ""
 			p.Starts = append(p.Starts, t)
 		}
 	}
@@ -122,14 +141,77 @@ func PlaceOf(ctx context.Context, l *loader.Loader, file string) (*Place, error)
 	return p, err
 }
 
+// packages returns what is importable from the directories that only .pth files name, by its path on this machine: modules
+// in these, and packages, which hold __init__.py or a module, and so on below. A .pth file may name whatever is on the
+// machine: each is looked at once, the root is not, and no more than mostNamed names are. What is walked anyway is left
+// out.
+func (p *Place) packages(l *loader.Loader, walks []string) (all []string) {
+	walked, done := map[string]bool{}, map[string]bool{}
+	for _, walk := range walks {
+		walked[l.Files().At(l.Absolute(walk)).Host] = true
+	}
+	names, left := 0, 0
+	var look func(dir string, named bool)
+	look = func(dir string, named bool) {
+		at := l.Files().At(dir).Host
+		if !l.Files().IsDir(dir) || done[at] || l.Inside(at) == "/" || walked[at] || above(walked, at) != "" {
+			return
+		}
+		done[at] = true
+		var in map[string]bool
+		if left == 0 {
+			in = l.Files().Names(dir)
+			names += len(in)
+		}
+		if names > mostNamed {
+			if left++; left == 1 {
+				p.Left = dir
+			}
+			return
+		}
+		var modules []string
+		for name := range in {
+			if _, is := p.Python.Module(name); is {
+				modules = append(modules, dir+"/"+name)
+			}
+		}
+		switch {
+		case named:
+			all = append(all, hosts(l, modules)...)
+		case in["__init__.py"] || len(modules) > 0 || slices.ContainsFunc(sorted(in), isSource):
+			all = append(all, hosts(l, []string{dir})...)
+		default:
+			return
+		}
+		for _, name := range sorted(in) {
+			if !strings.Contains(name, ".") { // else it cannot be imported
+				look(dir+"/"+name, false)
+			}
+		}
+	}
+	for _, site := range p.Python.Sites {
+		if p.Python.named[l.Files().At(site).Host] {
+			look(site, true)
+		}
+	}
+	if left > 0 {
+		p.Left = fmt.Sprintf("what .pth files name has more than %d names: not looked into: %s and %d other directories",
+			mostNamed, p.Left, left-1)
+	}
+	return all
+}
+
+func isSource(name string) bool { return strings.HasSuffix(name, ".py") }
+
 // imported makes starts of modules, and of libraries, as a program of Python's comes to them: behind what it imports
 // before.
 func (p *Place) imported(l *loader.Loader, modules, libraries []process.Start) {
-	m := p.Python.importer(l, new(Modules))
+	m := p.Python.importer(l, new(Modules), "", nil)
+	dirs := set(m.python.dirs.list...)
 	known := map[string]*process.Start{}
 	behind := func(t process.Start, imports bool) *process.Start {
 		at := l.Absolute(t.File)
-		root, name := m.root(at)
+		root, name := m.root(above(dirs, at), at)
 		if name == "" || root == at && !imports {
 			root, name = at, "" // no program finds it by itself
 		}
@@ -170,12 +252,18 @@ func MayBePlace(file string) bool {
 	return err == nil && (st.IsDir() || pythonName().MatchString(path.Base(file)))
 }
 
-// hosts returns paths below the root as those of this machine that are there.
+// hosts returns paths below the root as those of this machine that are there: without their links where these would
+// lead out of the root.
 func hosts(l *loader.Loader, paths []string) (all []string) {
 	for _, p := range paths {
-		if _, _, err := l.Files().Resolve(l.Absolute(p)); err == nil {
-			all = append(all, l.Host(p))
+		host, _, err := l.Files().Resolve(l.Absolute(p))
+		if err != nil {
+			continue
 		}
+		if real, err := realpath.Of(l.Host(p)); err == nil && real == host {
+			host = l.Host(p)
+		}
+		all = append(all, host)
 	}
 	return all
 }
@@ -208,7 +296,7 @@ func pythonIn(l *loader.Loader, dir string) (p *Python, own bool) {
 			if p := PythonOf(l, started(l, prefix+"/bin/"+name, Wrappers)); p != nil {
 				if i > 0 {
 					for _, prefix := range with {
-						p.prefix(l, prefix)
+						p.prefix(l, prefix, true)
 					}
 				}
 				return p, i == 0

@@ -18,7 +18,10 @@ type Python struct {
 	process.Start          // of the interpreter
 	Version       string   // as in "python3.12"; "" where the interpreter's name does not tell
 	Std           []string // the directories of its own modules
-	Sites         []string // of what was installed
+	Sites         []string // of what was installed, each once, whatever names lead there
+
+	named map[string]bool // where Sites lead, and whether only a .pth file names that
+	dirs  *directories    // Std and Sites, once that is all
 }
 
 var pythonName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:python|pypy)[0-9.]*t?$`) })
@@ -36,7 +39,7 @@ func PythonOf(l *loader.Loader, t process.Start) *Python {
 	if !pythonName().MatchString(path.Base(t.File)) {
 		return nil
 	}
-	p := &Python{Start: t}
+	p := &Python{Start: t, named: map[string]bool{}}
 	real := t.File
 	if host, _, err := l.Files().Resolve(l.Absolute(t.File)); err == nil {
 		real = l.Inside(host)
@@ -46,7 +49,7 @@ func PythonOf(l *loader.Loader, t process.Start) *Python {
 	}
 	for _, name := range append(slices.Clone(t.Via), t.File, real) {
 		if bin := path.Dir(l.Absolute(name)); pythonName().MatchString(path.Base(name)) && !p.virtual(l, bin) {
-			p.prefix(l, path.Dir(bin))
+			p.prefix(l, path.Dir(bin), true)
 		} else if pythonName().MatchString(path.Base(name)) {
 			break // of a virtual environment nothing else counts
 		}
@@ -67,24 +70,23 @@ func (p *Python) virtual(l *loader.Loader, bin string) bool {
 				set[strings.ToLower(strings.TrimSpace(key))] = strings.TrimSpace(value)
 			}
 		}
-		p.prefix(l, path.Dir(bin))
-		sites := len(p.Sites)
-		if p.prefix(l, path.Dir(set["home"])); !strings.EqualFold(set["include-system-site-packages"], "true") {
-			p.Sites = p.Sites[:sites]
-		}
+		p.prefix(l, path.Dir(bin), true)
+		p.prefix(l, path.Dir(set["home"]), strings.EqualFold(set["include-system-site-packages"], "true"))
 		return true
 	}
 	return false
 }
 
-// prefix takes up what is below a directory in which Python was installed.
-func (p *Python) prefix(l *loader.Loader, prefix string) {
-	add := func(all *[]string, dir string) {
-		if !slices.Contains(*all, dir) && l.Files().IsDir(dir) {
-			*all = append(*all, dir)
-			if all == &p.Sites {
-				p.links(l, dir)
-			}
+// prefix takes up what is below a directory in which Python was installed; sites says that others' modules count.
+func (p *Python) prefix(l *loader.Loader, prefix string, sites bool) {
+	std := func(dir string) {
+		if !slices.Contains(p.Std, dir) && l.Files().IsDir(dir) {
+			p.Std = append(p.Std, dir)
+		}
+	}
+	site := func(dir string) {
+		if sites {
+			p.site(l, dir, false)
 		}
 	}
 	for _, lib := range []string{"/lib", "/lib64", "/local/lib"} {
@@ -96,15 +98,30 @@ func (p *Python) prefix(l *loader.Loader, prefix string) {
 			}
 			dir := prefix + lib + "/" + version
 			if l.Files().Names(dir)["os.py"] {
-				add(&p.Std, dir)
-				add(&p.Std, dir+"/lib-dynload")
+				std(dir)
+				std(dir + "/lib-dynload")
 			}
-			add(&p.Sites, dir+"/site-packages")
-			add(&p.Sites, dir+"/dist-packages") // Debian's
+			site(dir + "/site-packages")
+			site(dir + "/dist-packages") // Debian's
 		}
 		if names["python3"] {
-			add(&p.Sites, prefix+lib+"/python3/dist-packages")
+			site(prefix + lib + "/python3/dist-packages")
 		}
+	}
+}
+
+// site takes up a directory of what was installed, and those that it names; named says that a .pth file names it.
+func (p *Python) site(l *loader.Loader, dir string, named bool) {
+	at := l.Files().At(dir)
+	before, known := p.named[at.Host]
+	if !l.Files().IsDir(dir) || known && (named || !before) {
+		return
+	}
+	if p.named[at.Host] = named; !known {
+		p.Sites = append(p.Sites, dir)
+	}
+	if !named {
+		p.links(l, dir)
 	}
 }
 
@@ -122,9 +139,7 @@ func (p *Python) links(l *loader.Loader, site string) {
 			if !strings.HasPrefix(dir, "/") {
 				dir = path.Join(site, dir)
 			}
-			if !slices.Contains(p.Sites, dir) && l.Files().IsDir(dir) {
-				p.Sites = append(p.Sites, dir)
-			}
+			p.site(l, dir, true)
 		}
 	}
 }
@@ -169,10 +184,9 @@ func (p *Python) script(l *loader.Loader, k *Modules, file string) []process.Wan
 	if host, _, err := l.Files().Resolve(at); err == nil { // as Python does with the script's own name
 		at = l.Inside(host)
 	}
-	m := p.importer(l, k)
-	m.dirs = append(append([]string{path.Dir(at)}, m.dirs...), syntax.SiteDirectories(text)...)
+	m := p.importer(l, k, path.Dir(at), syntax.SiteDirectories(text))
 	m.follow(syntax.Opens(text), file, "", true)
-	return m.found
+	return m.found()
 }
 
 // ctypes returns the files of the module that opens libraries, where some are among what is opened: it calls dlopen, by
@@ -193,7 +207,33 @@ func (p *Python) ctypes(l *loader.Loader, opens []process.Wanted) (files []strin
 
 // Modules keeps what Python's modules open whenever they are imported, by their files: many scripts of a tree import
 // the same thousands of modules. The zero value is ready; methods may be called concurrently, for loaders of one root.
-type Modules struct{ read, extensions sync.Map }
+type Modules struct{ read, extensions, pythons, searches sync.Map }
+
+// pythonOf is [PythonOf], found once for what a program is called.
+func (k *Modules) pythonOf(l *loader.Loader, t process.Start) *Python {
+	called := []string{t.File}
+	for _, name := range t.Via {
+		if pythonName().MatchString(path.Base(name)) {
+			called = append(called, name)
+		}
+	}
+	key := strings.Join(called, "\x00")
+	kept, found := k.pythons.Load(key)
+	if !found {
+		p := PythonOf(l, t)
+		if p != nil {
+			p.dirs = directoriesOf(l, slices.Concat(p.Std, p.Sites))
+		}
+		kept, _ = k.pythons.LoadOrStore(key, p)
+	}
+	p := kept.(*Python)
+	if p == nil {
+		return nil
+	}
+	its := *p
+	its.Start = t
+	return &its
+}
 
 // extensionsIn returns the names of a directory's extension modules with their files; of several the one whose name
 // says most.
@@ -229,48 +269,125 @@ func (k *Modules) opens(l *loader.Loader, file string) []syntax.Open {
 	return read.(func() []syntax.Open)()
 }
 
+// directories are some in which modules are looked for, the first one first.
+type directories struct {
+	list []string
+	with func() map[string][]string // by the beginning of a name, up to a dot: those that have such names
+}
+
+func directoriesOf(l *loader.Loader, list []string) *directories {
+	return &directories{list, sync.OnceValue(func() map[string][]string {
+		with := map[string][]string{}
+		for _, dir := range list {
+			for name := range l.Files().Names(dir) {
+				name, _, _ = strings.Cut(name, ".")
+				if all := with[name]; len(all) == 0 || all[len(all)-1] != dir {
+					with[name] = append(all, dir)
+				}
+			}
+		}
+		return with
+	})}
+}
+
+// having returns the directories that may have a module, by its name.
+func (d *directories) having(name string) []string {
+	if len(d.list) <= 2 {
+		return d.list
+	}
+	return d.with()[name]
+}
+
+// search is what was found in directories by the scripts that look there.
+type search struct {
+	dirs   []*directories
+	places sync.Map // located, by a module's name
+	with   sync.Map // []step, by the module that is imported first
+}
+
 // importer follows what is imported.
 type importer struct {
 	l       *loader.Loader
 	python  *Python
 	modules *Modules
-	dirs    []string // in which modules are looked for, the first one first
+	search  *search
+	below   bool // what a module imports, and not a script
 	seen    map[string]bool
-	found   []process.Wanted
-	places  map[string]located
+	steps   []step
 	loaded  map[string]bool // by the names that were imported: what load said
+}
+
+// step is one while modules are imported: a file is read, or something is opened by what stands in it.
+type step struct {
+	file  string
+	opens process.Wanted
 }
 
 // located is where a module is: its file, and the directories of what is in it where it is a package.
 type located struct {
 	file  string
-	below []string
+	below *directories
 }
 
-// importer returns one that looks in the directories that every program has.
-func (p *Python) importer(l *loader.Loader, k *Modules) *importer {
-	return &importer{l: l, python: p, modules: k, dirs: slices.Concat(p.Std, p.Sites), seen: map[string]bool{},
-		places: map[string]located{}, loaded: map[string]bool{}}
+// importer returns one that looks in the directories that every program has, in one before these, if it is not "", and in
+// some behind.
+func (p *Python) importer(l *loader.Loader, k *Modules, before string, behind []string) *importer {
+	if p.dirs == nil {
+		p.dirs = directoriesOf(l, slices.Concat(p.Std, p.Sites))
+	}
+	key := [2]any{p.dirs, strings.Join(append([]string{before}, behind...), "\x00")}
+	kept, found := k.searches.Load(key)
+	if !found {
+		s := &search{dirs: []*directories{p.dirs, directoriesOf(l, behind)}}
+		if before != "" {
+			s.dirs = slices.Insert(s.dirs, 0, directoriesOf(l, []string{before}))
+		}
+		kept, _ = k.searches.LoadOrStore(key, s)
+	}
+	return &importer{l: l, python: p, modules: k, search: kept.(*search), seen: map[string]bool{},
+		loaded: map[string]bool{}}
 }
 
 // imports returns what a program has the interpreter open that imports a module, by its name.
 func (m *importer) imports(name, by string) []process.Wanted {
-	m.seen, m.loaded, m.found = map[string]bool{}, map[string]bool{}, nil
+	m.seen, m.loaded, m.steps = map[string]bool{}, map[string]bool{}, nil
 	if name != "" {
 		m.load(name, by, true)
 	}
-	return m.found
+	return m.found()
 }
 
-// root returns the package by which programs come to a file, and its name: the outermost one above it, or itself where
-// it is a module that is in none; "" where it is below no directory of modules.
-func (m *importer) root(file string) (at, name string) {
-	site := ""
-	for _, dir := range m.dirs {
-		if strings.HasPrefix(file, dir+"/") && len(dir) > len(site) {
-			site = dir
+// found returns what was opened.
+func (m *importer) found() (all []process.Wanted) {
+	for _, s := range m.steps {
+		if s.opens.Name != "" {
+			all = append(all, s.opens)
 		}
 	}
+	return all
+}
+
+// above returns the last of some directories that a file is below; "" where there is none.
+func above(dirs map[string]bool, file string) string {
+	for dir := path.Dir(file); dir != "/"; dir = path.Dir(dir) {
+		if dirs[dir] {
+			return dir
+		}
+	}
+	return ""
+}
+
+func set(names ...string) map[string]bool {
+	all := map[string]bool{}
+	for _, name := range names {
+		all[name] = true
+	}
+	return all
+}
+
+// root returns the package by which programs come to a file below a directory of modules, and its name: the outermost
+// one above it, or itself where it is a module that is in none; "" where site is.
+func (m *importer) root(site, file string) (at, name string) {
 	if site == "" {
 		return "", ""
 	}
@@ -295,7 +412,7 @@ func (m *importer) follow(text []syntax.Open, file, pkg string, sure bool) {
 	for _, o := range text {
 		o.Sure = o.Sure && sure
 		if o.Library != "" {
-			m.found = append(m.found, process.Wanted{Name: o.Library, By: file, Sure: o.Sure, Global: o.Global})
+			m.steps = append(m.steps, step{file, process.Wanted{Name: o.Library, By: file, Sure: o.Sure, Global: o.Global}})
 			continue
 		}
 		name, base := strings.TrimLeft(o.Module, "."), pkg
@@ -331,56 +448,98 @@ func (m *importer) load(name, by string, sure bool) bool {
 
 // first is load of a name for the first time.
 func (m *importer) first(name, by string, sure bool) bool {
-	dirs := m.dirs
+	dirs := m.search.dirs
 	done := ""
 	for i, part := range strings.Split(name, ".") {
 		key := done + "." + part // by the packages before it, where that is looked for
-		at, known := m.places[key]
+		kept, known := m.search.places.Load(key)
 		if !known {
-			at.file, at.below = m.find(dirs, part)
-			m.places[key] = at
+			kept, _ = m.search.places.LoadOrStore(key, m.find(dirs, part))
 		}
-		file, below := at.file, at.below
-		if file == "" && below == nil || i == 0 && slices.ContainsFunc(m.python.Std,
-			func(dir string) bool { return path.Dir(file) == dir || slices.Contains(below, dir+"/"+part) }) {
+		at := kept.(located)
+		if at.file == "" && at.below == nil || i == 0 && slices.ContainsFunc(m.python.Std, func(dir string) bool {
+			return path.Dir(at.file) == dir || at.below != nil && slices.Contains(at.below.list, dir+"/"+part)
+		}) {
 			return false
 		}
 		done = strings.TrimPrefix(done+"."+part, ".")
-		dirs = below
-		if file == "" || m.seen[file] || len(m.seen) > maxModules {
-			continue
+		dirs = nil
+		pkg := done[:max(0, strings.LastIndexByte(done, '.'))]
+		if at.below != nil {
+			dirs, pkg = []*directories{at.below}, done
 		}
-		m.seen[file] = true
-		if strings.HasSuffix(file, ".so") {
-			m.found = append(m.found, process.Wanted{Name: file, Module: true, By: by, Sure: sure})
-			continue
+		switch {
+		case at.file == "" || m.seen[at.file] || len(m.seen) > maxModules:
+		case strings.HasSuffix(at.file, ".so"):
+			m.seen[at.file] = true
+			m.steps = append(m.steps, step{file: at.file},
+				step{at.file, process.Wanted{Name: at.file, Module: true, By: by, Sure: sure}})
+		case m.below:
+			m.read(at.file, pkg)
+		default:
+			m.take(m.with(at.file, pkg), sure)
 		}
-		pkg := done
-		if below == nil {
-			pkg = done[:max(0, strings.LastIndexByte(done, '.'))]
-		}
-		m.follow(m.modules.opens(m.l, file), file, pkg, sure)
 	}
 	return true
 }
 
-// find looks for a module in directories, and returns its file, and the directories of what is in it where it is a
-// package.
-func (m *importer) find(dirs []string, name string) (file string, below []string) {
-	for _, dir := range dirs {
-		names := m.l.Files().Names(dir)
-		if sub := dir + "/" + name; names[name] && m.l.Files().IsDir(sub) {
-			inside := m.l.Files().Names(sub)
-			if at := m.module(sub, inside, "__init__"); at != "" {
-				return at, []string{sub}
-			}
-			below = append(below, sub) // of a namespace
+// read imports the source of a module.
+func (m *importer) read(file, pkg string) {
+	m.seen[file] = true
+	m.steps = append(m.steps, step{file: file})
+	m.follow(m.modules.opens(m.l, file), file, pkg, true)
+}
+
+// with returns what happens when a module is imported and none was before.
+func (m *importer) with(file, pkg string) []step {
+	key := [2]string{file, pkg}
+	kept, known := m.search.with.Load(key)
+	if !known {
+		first := &importer{l: m.l, python: m.python, modules: m.modules, search: m.search, below: true,
+			seen: map[string]bool{}, loaded: map[string]bool{}}
+		first.read(file, pkg)
+		kept, _ = m.search.with.LoadOrStore(key, first.steps)
+	}
+	return kept.([]step)
+}
+
+// take takes up what happens when a module is imported, without what was imported before: with that all was that it
+// imports itself, so that what is left is what is left of the order in which it is imported.
+func (m *importer) take(steps []step, sure bool) {
+	fresh := map[string]bool{}
+	for _, s := range steps {
+		if s.opens.Name == "" && !m.seen[s.file] && len(m.seen) <= maxModules {
+			m.seen[s.file], fresh[s.file] = true, true
 		}
-		if at := m.module(dir, names, name); at != "" {
-			return at, nil
+		if s.opens.Sure = s.opens.Sure && sure; fresh[s.file] {
+			m.steps = append(m.steps, s)
 		}
 	}
-	return "", below
+}
+
+// find looks for a module in directories, and returns its file, and the directories of what is in it where it is a
+// package.
+func (m *importer) find(dirs []*directories, name string) located {
+	var below []string
+	for _, some := range dirs {
+		for _, dir := range some.having(name) {
+			names := m.l.Files().Names(dir)
+			if sub := dir + "/" + name; names[name] && m.l.Files().IsDir(sub) {
+				inside := m.l.Files().Names(sub)
+				if at := m.module(sub, inside, "__init__"); at != "" {
+					return located{at, directoriesOf(m.l, []string{sub})}
+				}
+				below = append(below, sub) // of a namespace
+			}
+			if at := m.module(dir, names, name); at != "" {
+				return located{file: at}
+			}
+		}
+	}
+	if below == nil {
+		return located{}
+	}
+	return located{below: directoriesOf(m.l, below)}
 }
 
 // module returns the file of a module in a directory: that of an extension before a source, as importlib has them.

@@ -267,3 +267,59 @@ func TestModulesAreReadOnce(t *testing.T) {
 		t.Errorf("one file alone: %+v", got)
 	}
 }
+
+// Of what a .pth file names outside the environment only what Python can import is looked at, each directory once, and
+// of the root nothing; where a name is a link below another root, it leads to what is there.
+func TestPlaceOfWhatAPathFileNames(t *testing.T) {
+	for _, c := range []struct{ pth, starts, left string }{
+		{"/\n//./\n", "", ""},
+		{"/src\n/src/./\n/other\n", "/src/m.so /src/pkg/_c.so /src/pkg/sub/deep/d.so", ""},
+		{"/linked\n", "/src/m.so /src/pkg/_c.so /src/pkg/sub/deep/d.so", ""},
+		{"/venv\n/venv/lib\n", "", ""},
+		{"/many\n/src\n", "", "what .pth files name has more than 20000 names: not looked into: /many and 1 other directories"},
+	} {
+		s := newStage(t)
+		const site = "/venv/lib/python3.12/site-packages"
+		module := lib("PyInit_c")
+		s.put("/venv/pyvenv.cfg", "home = /py/bin\n")
+		s.put("/venv/bin/python3.12", prog())
+		s.put(site+"/x.pth", c.pth)
+		s.put("/src/m.so", module)
+		s.put("/src/program", prog())
+		s.put("/src/pkg/__init__.py", "from . import _c\n")
+		s.put("/src/pkg/_c.so", module)
+		s.put("/src/pkg/sub/__init__.py", "")
+		s.put("/src/pkg/sub/deep/d.so", module)
+		s.put("/src/data/sets/e.so", module)
+		s.put("/src/.hidden/e.so", module)
+		os.Symlink("/src", s.dir+"/linked")
+		os.Symlink("../src", s.dir+"/src/again")
+		if c.left != "" {
+			os.Mkdir(s.dir+"/many", 0o755)
+			for i := range 20001 {
+				os.Symlink("gone", fmt.Sprintf("%s/many/%d", s.dir, i))
+			}
+		}
+		l, err := loader.New(loader.Options{Root: s.dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := PlaceOf(t.Context(), l, "/venv")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var opened []string
+		for _, start := range p.Starts {
+			for _, w := range start.Opens {
+				opened = append(opened, w.Name)
+			}
+			if start.Opens == nil && start.File != "/venv/bin/python3.12" {
+				opened = append(opened, start.Name())
+			}
+		}
+		slices.Sort(opened)
+		if got := strings.Join(slices.Compact(opened), " "); got != c.starts || p.Left != c.left {
+			t.Errorf("%q: %s, %q", c.pth, got, p.Left)
+		}
+	}
+}

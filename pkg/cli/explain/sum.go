@@ -104,6 +104,9 @@ func writeSum(w *bytes.Buffer, name string, below func(string) string, sum *plac
 		asking = "1 asks for the driver"
 	}
 	say("", "%s: %s%s, %s", name, walk.Count(sum.Starts, "start", "starts"), by, asking)
+	if sum.Left != "" {
+		say(command.Yellow, "%s", sum.Left)
+	}
 	if toolkits := sum.Toolkits(); len(toolkits) > 0 {
 		var dirs []string
 		for _, t := range sum.Toolkit {
@@ -182,6 +185,9 @@ func writeWhole(w *bytes.Buffer, name string, sum *places.Sum, ink command.Ink) 
 	}
 	fmt.Fprintf(w, "%s: programs, modules and libraries looked at%s: %d; of these ask for the driver: %d\n",
 		command.Printable(name), command.Printable(by), sum.Starts, len(sum.Asking))
+	if sum.Left != "" {
+		fmt.Fprintln(w, ink.Paint(command.Yellow, command.Printable(sum.Left)))
+	}
 	of := func(names []string) string {
 		if len(names) > 1 {
 			return fmt.Sprintf("  [%s and %d more]", path.Base(names[0]), len(names)-1)

@@ -32,6 +32,7 @@ type Sum struct {
 	Optional []string      `json:"optional"`
 	Toolkit  []ToolkitPart `json:"toolkit"`
 	GPUCode  []BuiltFor    `json:"gpu_code"`
+	Left     string        `json:"left,omitempty"` // what was not looked into
 }
 
 // ToolkitPart is a library of the CUDA toolkit that is loaded.
@@ -88,6 +89,7 @@ func each(y *explain.System, jobs int, p *starts.Place, visit func(*explain.Case
 func Summarize(y *explain.System, jobs int, p *starts.Place, visit func(*explain.Case)) *Sum {
 	s := &Sum{Asking: []string{}, Findings: []finding.Finding{}, Driver: []explain.Verdict{}, Optional: []string{},
 		Toolkit: []ToolkitPart{}, GPUCode: []BuiltFor{}}
+	s.Left = p.Left
 	versions := map[string]string{}
 	if p.Python != nil {
 		s.Interpreter, versions = p.Python.File, wheels(y.Loader.Files(), p.Python.Sites)

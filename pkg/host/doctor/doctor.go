@@ -191,6 +191,9 @@ func (d *Diagnosis) place(system *explain.System, place *starts.Place, look func
 	d.add("starts", Note, place.Path, "",
 		"programs, modules and libraries looked at%s: %d; of these ask for the driver: %d%s", by, sum.Starts,
 		len(sum.Asking), which)
+	if sum.Left != "" {
+		d.doubt("starts", place.Path, "", "%s", sum.Left)
+	}
 	if len(sum.Optional) > 0 {
 		d.add("driver libraries", Note, place.Path, "", "opened by name only, and not here: %s",
 			strings.Join(sum.Optional, ", "))
