@@ -41,6 +41,33 @@ func TestRemedyKeepsTheWorkingCopy(t *testing.T) {
 	}
 }
 
+// Nor where both have one version of symbols, and the second alone a function that is called.
+func TestRemedyKeepsTheCopyWithTheFunction(t *testing.T) {
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skip(err)
+	}
+	f := newFolder(t)
+	build := func(out, source string, flags ...string) {
+		at := filepath.Join(f.dir, out)
+		os.MkdirAll(filepath.Dir(at), 0o755)
+		cmd := exec.Command("gcc", append([]string{"-xc", "-", "-xnone", "-o", at}, flags...)...)
+		cmd.Stdin = strings.NewReader(source)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	os.WriteFile(f.dir+"/map", []byte("V1 { global: *; };\n"), 0o644)
+	for name, source := range map[string]string{"old": "int f(void){return 0;}", "new": "int f(void){return 0;}int g(void){return 0;}"} {
+		build(name+"/libv.so.1", source, "-shared", "-fPIC", "-Wl,-soname,libv.so.1,--version-script="+f.dir+"/map")
+	}
+	build("p", "int f(void);int g(void);int main(void){return f()+g();}", f.dir+"/new/libv.so.1", "-Wl,-z,now,-rpath,"+f.dir+"/old:"+f.dir+"/new")
+	found := f.ambiguity("p")
+	i := slices.IndexFunc(found, func(x finding.Finding) bool { return x.ID == finding.Ambiguous })
+	if i < 0 || strings.Join(found[i].Command, " ") != "runpath edit --remove-entry "+f.dir+"/old "+f.dir+"/p" {
+		t.Errorf("%+v", found)
+	}
+}
+
 // glibc's own libraries go together with the loader: a directory of another libc.so.6 is no remedy.
 func TestNoOtherLibCIsPutFirst(t *testing.T) {
 	f := newFolder(t)

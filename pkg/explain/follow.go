@@ -108,8 +108,9 @@ func (c *Case) keys() map[key]bool {
 // trials.
 const mostLookUps = 2_000_000
 
-// settles reports whether a conclusion goes with some edits, and none comes that was not there before. That a library
-// of the driver is not on this machine, whose link is searched, is none. whole: nor is anything wrong with its library
+// settles reports whether a conclusion goes with some edits, and none comes that was not there before, nor one stays
+// that another of several libraries would settle. That a library of the driver is not on this machine, whose link is
+// searched, is none. whole: nor is anything wrong with its library
 // by then.
 func (c *Case) settles(f *finding.Finding, before map[key]bool, whole bool, edits ...func(*files.File)) bool {
 	c.trials += len(c.Objects) * (1 + strings.Count(c.file.List, ":"))
@@ -127,6 +128,12 @@ func (c *Case) settles(f *finding.Finding, before map[key]bool, whole bool, edit
 	for _, g := range after.All() {
 		if at := after.passedOver(&g); at != "" && !before[keyOf(&g)] {
 			c.unfit = at
+			return false
+		}
+		if g.ID == finding.UndefinedSymbol && slices.ContainsFunc(f.Candidates, func(x finding.Candidate) bool {
+			l, err := c.Loader.Files().Open(c.Loader.Absolute(x.Path)).Linkage()
+			return err == nil && l.Address(g.Library) != 0
+		}) {
 			return false
 		}
 		if k := keyOf(&g); k == keyOf(f) || whole && f.Library != "" && g.Library == f.Library && g.Stops() ||
