@@ -1,7 +1,9 @@
 package scripts
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -10,6 +12,7 @@ import (
 	"cuda-runpath/pkg/cli/sweep"
 	"cuda-runpath/pkg/cli/walk"
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/remedy/nixtext"
 	"cuda-runpath/pkg/scripts"
 	"cuda-runpath/pkg/scripts/syntax"
@@ -127,8 +130,93 @@ func (s *scriptSummary) String() string {
 	return line
 }
 
+// asked is what is asked for.
+func (p *scriptPlace) asked() string { return cmp.Or(p.Directory, p.Library) }
+
+const unfixed = ", which --fix does not change"
+
+// what says what a place does with what is asked for.
+func (p *scriptPlace) what(name string) string {
+	what := "opens " + name + " by name"
+	switch {
+	case p.Kind == scripts.Named:
+		return name + " is mentioned"
+	case p.Kind == scripts.Program:
+		return "looks for " + name + " in PATH; a package writes " + p.Package + " there"
+	case p.Kind == scripts.Variable:
+		return "reads " + name + "; a package sets it, " + p.Package
+	case p.Kind == scripts.Burnt && strings.Contains(p.Directory, "/stubs"):
+		what = "has " + name + ", which has stubs, searched at run time"
+	case p.Kind == scripts.Burnt:
+		what = "gives the linker the host's " + name
+	case p.Kind == scripts.Ldconfig:
+		what = "runs ldconfig -p, which does not list the driver link"
+	case p.Kind == scripts.Lookup && !p.Fixable:
+		what = "looks for " + name + " by name"
+	case p.Alone:
+		what += ", and --fix leaves the path alone there"
+	}
+	if !p.Fixable {
+		what += unfixed
+	}
+	return what
+}
+
+// listed is how many places are shown each by itself.
+const listed = 10
+
+// foundPlaces are the places of a run: each by itself, and those that do the same together.
+type foundPlaces struct {
+	lines []string
+	kinds []*placesAlike
+}
+
+type placesAlike struct {
+	what  string   // with \x00 for what is asked for
+	asked []string // each once
+	at    string   // the first
+	n     int
+}
+
+func (f *foundPlaces) add(p scriptPlace, path, line string) {
+	if len(f.lines) <= listed {
+		f.lines = append(f.lines, line)
+	}
+	what, _, _ := strings.Cut(strings.TrimSuffix(p.what("\x00"), unfixed), "; ") // without what a package writes
+	i := slices.IndexFunc(f.kinds, func(k *placesAlike) bool { return k.what == what })
+	if i < 0 {
+		i, f.kinds = len(f.kinds), append(f.kinds, &placesAlike{what: what, at: fmt.Sprintf("%s:%d", path, p.Line)})
+	}
+	f.kinds[i].asked = remedy.Union(f.kinds[i].asked, []string{p.asked()})
+	f.kinds[i].n++
+}
+
+// print prints the places, where these are many one line for those that do the same.
+func (f *foundPlaces) print(s *walk.Session, sum *scriptSummary) {
+	if len(f.lines) <= listed {
+		for _, line := range f.lines {
+			s.Say("%s", line)
+		}
+		return
+	}
+	below := command.Below(s.Paths)
+	for _, k := range f.kinds {
+		more, at := "", below(k.at)
+		if _, module, ok := strings.Cut(at, "/site-packages/"); ok { // from where it is imported
+			at = module
+		}
+		if k.n > 1 {
+			more = fmt.Sprintf(" and %d more places", k.n-1)
+		}
+		s.Say("%s: %s%s", command.Printable(strings.ReplaceAll(k.what, "\x00", command.Few(k.asked, 4))),
+			command.Printable(at), more)
+	}
+	s.Say("-v lists all, with what a package writes there; --fix is for %d of them.", sum.Places-sum.Left)
+}
+
 func runScripts(s *walk.Session, o scriptOptions) error {
 	var sum scriptSummary
+	var found foundPlaces
 	var searched atomic.Int64
 	options := tree.Options{FollowArguments: true}
 	if o.fix {
@@ -149,60 +237,32 @@ func runScripts(s *walk.Session, o scriptOptions) error {
 			return r, err != nil || len(r.Places) > 0
 		},
 		Tell: func(r *scriptFile) {
-			log := s.Log.WithField("path", r.Path)
-			say := func(p scriptPlace, what string) {
-				line := fmt.Sprintf("%d: %s: %s", p.Line, what, command.Printable(p.Text))
-				switch {
-				case o.substitute: // stdout is for commands
-					log.Info(line)
-				case !s.Quiet:
-					s.Say("%s: %s", command.Printable(r.Path), line)
-				}
-			}
 			for _, p := range r.Places {
-				if p.Kind == scripts.Named {
-					if s.Verbose {
-						say(p, p.Library+" is mentioned")
+				if p.Kind != scripts.Named {
+					sum.Places++
+					if !p.Fixable {
+						sum.Left++
 					}
-					continue
 				}
-				sum.Places++
-				what := "opens " + p.Library + " by name"
-				if p.Alone {
-					what += ", and --fix leaves the path alone there"
-				}
+				line := fmt.Sprintf("%d: %s: %s", p.Line, p.what(p.asked()), command.Printable(p.Text))
+				whole := command.Printable(r.Path) + ": " + line
 				switch {
-				case p.Kind == scripts.Burnt:
-					what = "gives the linker the host's " + p.Directory
-					if strings.Contains(p.Directory, "/stubs") {
-						what = "has " + p.Directory + ", which has stubs, searched at run time"
-					}
-				case p.Kind == scripts.Ldconfig:
-					what = "runs ldconfig -p, which does not list the driver link"
-				case p.Kind == scripts.Lookup && !p.Fixable:
-					what = "looks for " + p.Library + " by name"
-				}
-				if !p.Fixable {
-					sum.Left++
-				}
-				switch {
-				case p.Kind == scripts.Program:
-					what = "looks for " + p.Library + " in PATH; a package writes " + p.Package + " there"
-				case p.Kind == scripts.Variable:
-					what = "reads " + p.Library + "; a package sets it, " + p.Package
-				case !p.Fixable:
-					what += ", which --fix does not change"
-				}
-				if o.substitute && p.Substitute != "" && !s.JSON {
+				case s.JSON:
+				case o.substitute && p.Substitute != "":
 					fmt.Fprintln(s.Stdout, nixtext.Substitute(r.Path, p.Substitute))
-					continue
+				case o.substitute: // stdout is for commands
+					s.Log.WithField("path", r.Path).Info(line)
+				case s.Verbose:
+					s.Say("%s", whole)
+				case !s.Quiet:
+					found.add(p, r.Path, whole)
 				}
-				say(p, what)
 			}
 		},
 		End: func(all *walk.Summary, _ int) (any, string) {
 			sum.Searched, sum.Edited, sum.Failed, sum.Stopped, sum.dry = int(searched.Load()), all.Edited, all.Failed,
 				all.Stopped, s.DryRun
+			found.print(s, &sum)
 			return &sum, sum.String()
 		},
 	}
