@@ -76,7 +76,11 @@ let
       made=()
       for revision in "$1" "$2"; do
         commit=$(git rev-parse --verify --quiet "$revision^{commit}") || {
-          echo "diff-manifests: $revision: there is no such commit in $repository" >&2
+          shallow=
+          if [[ $(git rev-parse --is-shallow-repository) == true ]]; then
+            shallow=", a shallow clone: git fetch --unshallow, or in CI actions/checkout with fetch-depth: 0"
+          fi
+          echo "diff-manifests: $revision: there is no such commit in $repository$shallow" >&2
           exit 2
         }
         echo "$revision: building the manifests" >&2

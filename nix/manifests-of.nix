@@ -15,6 +15,8 @@ import set {
     rev = commit;
     # A commit that no branch leads to, as one of a pull request.
     allRefs = true;
+    # As CI checks out. Of a clone that is whole it takes as much.
+    shallow = true;
   };
   cuda-runpath.lib = import lib {
     pkgsFor = system: import nixpkgs { inherit system; };
