@@ -33,9 +33,12 @@ import (
 	"strings"
 
 	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/plainfile/redirect"
 	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/thin"
+
+	"golang.org/x/sys/unix"
 )
 
 // Labels of an image: ThinnedFor says for which GPUs it has code, Store what that means for its Nix store.
@@ -204,7 +207,7 @@ func (w *work) read(in *os.File, overwritten bool) error {
 				return err
 			}
 		}
-		if _, err := io.Copy(at, from); err != nil {
+		if _, err := io.Copy(leaving{at}, from); err != nil {
 			return fmt.Errorf("unpacking: %w", err)
 		}
 	}
@@ -238,6 +241,22 @@ func (w *work) read(in *os.File, overwritten bool) error {
 		return fmt.Errorf("manifest.json: %w", err)
 	}
 	return nil
+}
+
+// leaving writes to a file as long as its file system then has room for others: 1 GB, or a tenth of it where that is
+// less. How much unpacks from a file nobody says before, and 1,000 zeros are honestly one byte of gzip.
+type leaving struct{ file *os.File }
+
+func (w leaving) Write(b []byte) (int, error) {
+	var is unix.Statfs_t
+	if err := unix.Fstatfs(int(w.file.Fd()), &is); err == nil && is.Blocks > 0 { // else it has no size
+		block := uint64(is.Bsize)
+		if room := min(1e9, is.Blocks*block/10); is.Bavail*block < room+uint64(len(b)) {
+			return 0, fmt.Errorf("it would leave less than %s of room: write the new image to another file system",
+				gpucode.Megabytes(room))
+		}
+	}
+	return w.file.Write(b)
 }
 
 func isGzip(magic []byte) bool { return bytes.HasPrefix(magic, []byte{0x1f, 0x8b}) }         // RFC 1952

@@ -3,6 +3,7 @@ package image
 import (
 	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -19,6 +20,8 @@ import (
 	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/thin"
+
+	"golang.org/x/sys/unix"
 )
 
 // file is an entry of an archive that a test makes or reads.
@@ -203,6 +206,47 @@ func TestTheNewImageGoesWhereItsNameLeads(t *testing.T) {
 				t.Error(left)
 			}
 		})
+	}
+}
+
+// What a compressed image unpacks to leaves a tenth of its file system: a kilobyte of gzip may be a megabyte of zeros.
+func TestUnpackingLeavesRoom(t *testing.T) {
+	const size = 20 << 20
+	if dir := os.Getenv("IMAGE_TEST_ROOM"); dir == "" {
+		dir := t.TempDir()
+		small := func(command ...string) ([]byte, error) {
+			mount := fmt.Sprintf(`mount -t tmpfs -o size=%d none "$0" && exec "$@"`, size)
+			cmd := exec.Command("unshare", append([]string{"-rm", "sh", "-c", mount, dir}, command...)...)
+			cmd.Env = append(os.Environ(), "IMAGE_TEST_ROOM="+dir)
+			return cmd.CombinedOutput()
+		}
+		if _, err := small("true"); err != nil {
+			t.Skip("nowhere to mount a small file system: ", err)
+		}
+		if out, err := small(os.Args[0], "-test.run", "^"+t.Name()+"$"); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+		return
+	} else {
+		t.Chdir(dir)
+	}
+	for _, c := range []struct {
+		size int
+		want string
+	}{{size / 4, ""}, {size - size/12, "unpacking: it would leave less than 2.1 MB of room: write the new image to another file system"}} {
+		var packed bytes.Buffer
+		w := gzip.NewWriter(&packed)
+		io.WriteString(w, save(archive(file{"zeros", strings.Repeat("\x00", c.size)})))
+		w.Close()
+		put(t, "image", packed.String())
+		_, err := thinInto(t, "image", "to", thin.Kept)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%d bytes: %v", c.size, err)
+		}
+		var now unix.Statfs_t
+		if err := unix.Statfs(".", &now); err != nil || now.Bfree < now.Blocks*9/10 {
+			t.Errorf("%d of %d blocks are free: %v", now.Bfree, now.Blocks, err)
+		}
 	}
 }
 
