@@ -408,6 +408,9 @@ func (c *Case) EditForDriver(o *loader.Object, what *remedy.Change) remedy.Remed
 func (c *Case) File(o *loader.Object) change.File {
 	f := c.Layout.File(o.File.Path)
 	f.Driver = driver.Provides(path.Base(o.File.Path)) || o.File.Soname != "" && driver.Provides(o.File.Soname)
+	if dir := path.Dir(c.Loader.Inside(o.File.Path)); f.Driver && f.Object != "" && c.IsCompat(c.Load, dir, dir) {
+		f.Driver, f.Package = false, "cuda_compat"
+	}
 	if o == c.Load.Main {
 		f.Path = c.named
 	}

@@ -140,6 +140,25 @@ func TestHostsDriverIsNotEdited(t *testing.T) {
 	}
 }
 
+// A compat package of a store is a package, whose author adds the hook; the host's driver in a store is nobody's to edit.
+func TestCompatPackageInAStore(t *testing.T) {
+	const store = "/nix/store/00000000000000000000000000000000-"
+	for _, nix := range []bool{false, true} {
+		for at, want := range map[string]string{
+			store + "cuda_compat-12.9/compat": "add autoAddDriverRunpath to nativeBuildInputs of cuda_compat's package",
+			store + "nvidia-x11-580/lib":      "the host's driver's, which is not edited",
+		} {
+			its := caseOf(load(t, map[string]tinyelf.Object{"/p": program(at, elf.DT_RUNPATH, driver.LibCUDA), at + "/" + driver.LibCUDA: lib(driver.LibCUDA, "libnvrm_gpu.so")}))
+			its.Nix = nix
+			for _, v := range its.Verdicts() {
+				if v.Soname == "libnvrm_gpu.so" && (v.Command != nil || !strings.Contains(v.Advice, want) || strings.HasPrefix(v.Advice, ";")) {
+					t.Errorf("%s, %v: %+v", at, nix, v.Remedy)
+				}
+			}
+		}
+	}
+}
+
 func TestFindAndWays(t *testing.T) {
 	s := load(t, map[string]tinyelf.Object{"/p": program("/l", elf.DT_RPATH, "liba.so", "libc.so"), "/l/liba.so": lib("liba.so", "libb.so"), "/l/libb.so": lib("libb.so"), "/l/libc.so": lib("libc.so")})
 	b := s.Find("libb.so")

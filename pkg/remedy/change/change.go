@@ -15,8 +15,10 @@ type File struct {
 	Path string // as an argument of the command
 	// Object is the store path that it is in, "" for none, and Rest its path there, "" for the object itself.
 	Object, Rest string
-	// Driver says that it is the host's driver's.
-	Driver bool
+	// Driver says that it is the host's driver's, Package whose author adds a hook where that is another package than the
+	// one that is looked at, "" for that one.
+	Driver  bool
+	Package string
 	// Program is what is started by "hostDriver run" where that helps with the problem without a change; "" where it does
 	// not.
 	Program string
@@ -51,7 +53,11 @@ func Run(f File, argv ...string) remedy.Remedy {
 		return f.today(remedy.Say("; %s itself is the host's driver's, which is not edited", f.Path))
 	}
 	if more, is := hooks[argv[0]]; is {
-		return f.today(remedy.Say(forGood+"add %s to nativeBuildInputs"+more, argv[0]))
+		words := remedy.Say(forGood+"add %s to nativeBuildInputs", argv[0])
+		if f.Package != "" {
+			words += remedy.Say(" of %s's package", f.Package)
+		}
+		return f.today(words + remedy.Text(more))
 	}
 	words := make([]string, len(argv))
 	for i, w := range argv {
@@ -79,7 +85,7 @@ const forGood = "; for good, "
 func (f File) today(then remedy.Text) remedy.Remedy {
 	switch {
 	case f.Building:
-		return remedy.Do("%s", remedy.Text(strings.TrimPrefix(string(then), forGood)))
+		return remedy.Do("%s", remedy.Text(strings.TrimPrefix(strings.TrimPrefix(string(then), forGood), "; ")))
 	case f.Program != "":
 		return remedy.Do("for today, %s%s", f.ByHostDriver(), then)
 	case f.Driver:
