@@ -10,18 +10,25 @@ complain() {
     wrong=$((wrong + 1))
 }
 
-# The list in DT_RUNPATH, by readelf; nothing where there is none.
+# The list in DT_RUNPATH, of what readelf -dW says; nothing where there is none.
+listIn() { # TEXT
+    local line list=
+    while IFS= read -r line; do
+        if [[ $line == *'(RUNPATH)'*'['*']' ]]; then list+=${list:+$'\n'}${line#*[}; list=${list%]}; fi
+    done <<<"$1"
+    printf '%s' "$list"
+}
 runPath() { # FILE
     local text
     text=$(readelf -dW "$1") || exit
-    sed -n 's/.*(RUNPATH).*\[\(.*\)\]$/\1/p' <<<"$text"
+    listIn "$text"
 }
 
 runPathIs() { # FILE LIST
     local text list
     assertions=$((assertions + 1))
     text=$(readelf -dW "$1" 2>&1) || { complain "$1: readelf: $text"; return; }
-    list=$(runPath "$1")
+    list=$(listIn "$text")
     if [[ $list != "$2" ]]; then
         complain "$1: the run path is '$list', expected '$2'"
     elif [[ $text == *'(RPATH)'* ]]; then

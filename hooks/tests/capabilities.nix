@@ -25,7 +25,18 @@ let
     }
   );
 
-  # Container and entries as nvcc leaves them, of no code; PTX is kind 1, cubins are kind 2.
+  # Container and entries as nvcc leaves them, of no code; PTX is kind 1, cubins are kind 2. Compiled once for each list.
+  installKernels = entries: ''
+    mkdir -p $out/lib
+    cp ${
+      package {
+        pname = "compiled-kernels";
+        dontFixup = true;
+        build = compile entries;
+      }
+    }/lib/libkernels.so $out/lib
+    chmod u+w $out/lib/libkernels.so
+  '';
   compile = entries: ''
     mkdir -p $out/lib
     cat > kernels.s <<'END'
@@ -56,7 +67,7 @@ let
       {
         pname = "kernels";
         nativeBuildInputs = [ set.cudaCapabilitiesCheck ];
-        build = compile entries;
+        build = installKernels entries;
       }
       // args
     );

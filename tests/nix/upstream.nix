@@ -30,7 +30,11 @@ let
     final: prev:
     builtins.mapAttrs (_: file: final.callPackage file { }) byName
     // {
-      cuda-runpath = (final.callPackage byName.cuda-runpath { }).overrideAttrs { src = source; };
+      # Of the source, what the compiler reads: so the program is the one that the other checks have built, and so are the
+      # packages that the files of the pull requests make no other than they do.
+      cuda-runpath = (final.callPackage byName.cuda-runpath { }).overrideAttrs {
+        inherit (prev.cudaRunpath.cuda-runpath) src;
+      };
       _cuda = prev._cuda.extend (
         _: cuda: {
           extensions = cuda.extensions ++ [
@@ -57,7 +61,7 @@ let
   };
 in
 {
-  # Also what the package asks for as its tests, and the program from the whole source.
+  # Also what the package asks for as its tests.
   tests = {
     inherit (checks)
       autoPatchelfBintools
@@ -73,6 +77,8 @@ in
     inherit (upstream.cuda-runpath.tests) eachHookOnceHoweverOftenItComes noTraceOfTheStubIsLeft;
   };
   program = upstream.cuda-runpath;
+  # Of the whole source, as nixpkgs fetches it: the Go modules, whose hash must be the package's.
+  modules = (upstream.cuda-runpath.overrideAttrs { src = source; }).goModules;
   hooks = {
     inherit (upstream)
       autoAddDriverRunpath
