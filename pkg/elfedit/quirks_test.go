@@ -251,3 +251,42 @@ func TestHoleOfAForeignSegment(t *testing.T) {
 	}
 	t.Log(tried, "files")
 }
+
+// Debian 12's patchelf (0.14.3) moves a note and leaves the PT_GNU_PROPERTY that said where it was, over what came there:
+// on x86 such a header says nothing to the loader, and the program is edited, and runs.
+func TestStaleProperty(t *testing.T) {
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skip("gcc is not installed")
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "program")
+	if err := os.WriteFile(dir+"/main.c", []byte("int main(void) { return 7; }\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	compile(t, dir, "-o", path, "main.c", "-fcf-protection", "-Wl,-rpath,/old")
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	im, err := elfimage.Parse(bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	header := slices.IndexFunc(im.Progs, func(p elfimage.Prog) bool { return p.Type == elf.PT_GNU_PROPERTY })
+	if im.Machine != elf.EM_X86_64 || header < 0 {
+		t.Skip("this compiler makes no such header")
+	}
+	strtab, _ := im.Dyn(elf.DT_STRTAB)
+	for field := range 3 { // p_offset, p_vaddr, p_paddr: the table is in the first page, where they are the same
+		im.Order.PutUint64(b[im.Phoff+uint64(header)*im.PhdrSize()+8+8*uint64(field):], strtab.Val&^7)
+	}
+	if err := os.WriteFile(path, b, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, list := range []string{"/new", strings.Repeat("/a/longer/one:", 300) + "/end", "/short"} {
+		editPath(t, path, Change{RunPath: &RunPath{Tag: elf.DT_RUNPATH, List: list}})
+		if err := exec.Command(path).Run(); err == nil || err.Error() != "exit status 7" {
+			t.Errorf("with %d bytes: %v", len(list), err)
+		}
+	}
+}
