@@ -222,6 +222,25 @@ func TestLibraryThatLacksAFunction(t *testing.T) {
 	}
 }
 
+// A name that is only the end of a path is not searched for, as far as is known: different files of it are a note.
+func TestNameThatIsTheEndOfAPath(t *testing.T) {
+	for data, want := range map[string]string{
+		"\x00/opt/libx.so.1\x00":                  "note ambiguous-library",
+		"\x00/opt/libx.so.1\x00\x00libx.so.1\x00": "error ambiguous-library",
+	} {
+		f := newFolder(t)
+		f.put("a/libx.so.1", lib("libx.so.1", "a"))
+		f.put("b/libx.so.1", lib("libx.so.1", "b"))
+		p := needs("~/a:~/b")
+		p.Interp, p.Data = loader64, data
+		f.put("p", p)
+		found := f.ambiguity("p")
+		if len(found) != 1 || string(found[0].Severity)+" "+found[0].ID != want {
+			t.Errorf("%q: %+v", data, found)
+		}
+	}
+}
+
 // What LD_LIBRARY_PATH decides beside the driver is one line, where the run path has another file.
 func TestWhatTheVariableDecides(t *testing.T) {
 	f := newFolder(t)

@@ -40,13 +40,15 @@ func (c *Case) of(e *entry, id string, fix remedy.Remedy, is string, args ...any
 // file itself asks for, at start or by dlopen; with DT_RPATH what its libraries
 // ask for too, as musl's loader does for all.
 func (c *Case) collectNames() {
-	c.own, c.maybe = map[string]bool{}, map[string]bool{}
+	c.own, c.maybe, c.ends = map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, n := range c.file.Needed {
 		c.own[n] = true
 	}
 	for _, l := range c.file.Literals() {
 		switch {
 		case l.Name == c.file.Soname:
+		case l.Path != "" && !l.Driver: // for which nothing is searched
+			c.ends[l.Name] = true
 		case l.Exact:
 			c.own[l.Name] = true
 		default:
@@ -198,7 +200,7 @@ func (c *Case) ambiguity() {
 		if len(all) < 2 || c.settled(name, all) {
 			continue
 		}
-		if c.own[name] || c.maybe[name] {
+		if c.own[name] || c.maybe[name] || c.ends[name] {
 			c.report(c.ambiguous(name, all))
 			continue
 		}
@@ -243,6 +245,8 @@ func (c *Case) several(name string, all []candidate) finding.Finding {
 	f := all[0].entry.in(finding.Finding{ID: finding.Ambiguous, Severity: finding.Error, Library: name})
 	if c.maybe[name] && !c.own[name] {
 		f.Severity = finding.Warning
+	} else if !c.own[name] {
+		f.Severity = finding.Note
 	}
 	for i, x := range all {
 		f.Candidates = append(f.Candidates, finding.Candidate{Path: x.path, Position: x.entry.position, Wins: i == 0})

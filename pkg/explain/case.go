@@ -79,6 +79,7 @@ type Case struct {
 	// own are the names that the loader looks up through the file's run path.
 	own   map[string]bool
 	maybe map[string]bool // further such names, guessed from parts of longer strings
+	ends  map[string]bool // names that are only the ends of paths, which linkers merge with the same names alone
 	found []finding.Finding
 	rest  []entry // the run path once the remedies of found have been followed
 	// replaced are, by the keys of entries, what these remedies put in their place.
