@@ -11,8 +11,8 @@
 # in buildInputs under strictDeps has no entry in PATH. A failure is always an explicit exit: where
 # a caller is in a condition, errexit does not work.
 
-# What the hooks bring, KEY=VALUE; the variables that the program asks for; and of those hooks that
-# stand for nixpkgs' (dropIn/standIn.bash) FUNCTION to the texts that it is known to have.
+# What the hooks bring, KEY=VALUE; the variables that the program asks for; and the FUNCTIONs of
+# those hooks that stand for nixpkgs' (dropIn/standIn.bash).
 # They are set when this is sourced first, whatever attribute of a package has the name.
 if ! declare -F cudaRunpathTell >/dev/null; then
     unset -v cudaRunpathGiven cudaRunpathSettings cudaRunpathKnown cudaRunpathProgram

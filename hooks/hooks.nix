@@ -268,7 +268,6 @@ builtins.mapAttrs (_: hook) plain
   dropIn =
     {
       autoFixElfFiles,
-      addDriverRunpath,
       # null: nixpkgs has none.
       getRunpathEntries ? null,
     }:
@@ -280,8 +279,7 @@ builtins.mapAttrs (_: hook) plain
           "addDriverRunpath"
           "dropIn/standIn"
         ];
-        # nixpkgs' own function of that name is as good.
-        text = _: "cudaRunpathStandIn addDriverRunpath ${addDriverRunpath}/nix-support/setup-hook\n";
+        text = _: "cudaRunpathStandIn addDriverRunpath\n";
         arguments = { inherit autoFixElfFiles; };
         propagated = given: [ given.autoFixElfFiles ];
       };

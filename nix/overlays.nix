@@ -101,7 +101,7 @@ in
       dropInFor =
         cudaPackages:
         (ours.hooksFor cudaPackages).dropIn {
-          inherit (final) autoFixElfFiles addDriverRunpath;
+          inherit (final) autoFixElfFiles;
           # Since 25.11.
           getRunpathEntries = final.arrayUtilities.getRunpathEntries or null;
         };

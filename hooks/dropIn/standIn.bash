@@ -1,20 +1,15 @@
 # shellcheck shell=bash
 #
-# A package may switch nixpkgs' hooks off by what they are made of: by taking their entry out of
-# postFixupHooks, or by giving the function that runs on each file another body. So under nixpkgs'
-# names the same entries are there, until fixup takes them over: then the functions that are as
-# they were run as our tools, all at once. Where fixupPhase is the package's own and gives no
-# moment for that, the entries run as they do in nixpkgs, a file at a time.
+# A package may switch nixpkgs' hooks off by taking their entry out of postFixupHooks, and other
+# hooks look for it there. So under nixpkgs' names the same entries are there, until fixup takes
+# them over: then those that are left run as our tools, all at once, whatever body the package has
+# given to their function, which stays for calls of its own. Where fixupPhase is the package's own
+# and gives no moment for that, the entries run as they do in nixpkgs, a file at a time.
 
-# FUNCTION is what nixpkgs' entry runs. FILE is a setup hook that may bring another one of that
-# name, nixpkgs' own, which does not count as a change.
-cudaRunpathStandIn() { # FUNCTION [FILE]
+# FUNCTION is what nixpkgs' entry runs.
+cudaRunpathStandIn() { # FUNCTION
     cudaRunpathGiven+=("stands-for=$1")
-    cudaRunpathKnown["$1"]=$(declare -f "$1")
-    if [[ -n ${2-} ]]; then
-        # shellcheck disable=SC1090  # nixpkgs' file
-        cudaRunpathKnown["$1"]+=$'\n'$(source "$2" >/dev/null 2>&1 && declare -f "$1")
-    fi
+    cudaRunpathKnown["$1"]=1
     if [[ $(printf '<%s>' "${postFixupHooks[@]}") != *"<autoFixElfFiles $1>"* ]]; then
         postFixupHooks+=("autoFixElfFiles $1")
     fi
@@ -31,11 +26,8 @@ cudaRunpathTakeStandIns() {
         __crFunction=${__crEntry#autoFixElfFiles }
         if [[ $__crFunction == "$__crEntry" || -z ${cudaRunpathKnown["$__crFunction"]-} ]]; then
             __crRest+=("$__crEntry")
-        elif [[ ${cudaRunpathKnown["$__crFunction"]} == *"$(declare -f "$__crFunction")"* ]]; then
-            cudaRunpathGiven+=("entry=$__crFunction")
         else
-            cudaRunpathGiven+=("redefined=$__crFunction")
-            __crRest+=("$__crEntry")
+            cudaRunpathGiven+=("entry=$__crFunction")
         fi
     done
     postFixupHooks=("${__crRest[@]}")

@@ -1,5 +1,5 @@
 # What packages switch nixpkgs' hooks off with, one by one: it works on the hooks that
-# overlays.dropIn puts in their place, too.
+# overlays.dropIn puts in their place, too, but for another body of a function.
 support: flake:
 let
   inherit (support)
@@ -73,16 +73,24 @@ let
       '';
     }
   ];
-  redefines = function: [
-    { preFixup = "${function}() { :; }"; }
-    { postInstall = "${function}() { echo \"$1 is fine as it is\"; }"; }
-    {
-      fixupPhase = ''
-        ${function}() { :; }
-        runHook postFixup
-      '';
-    }
-  ];
+  # Another body is for the package's own calls.
+  redefines =
+    let
+      bodies =
+        body:
+        lib.concatMapStrings (function: "${function}() { ${body}; }\n") [
+          "removeStubsFromRunpath"
+          "addDriverRunpath"
+          "addCudaCompatRunpath"
+        ];
+    in
+    [
+      { preFixup = bodies ":"; }
+      {
+        postInstall = bodies "echo \"$1 is fine as it is\"" + "addDriverRunpath mine > $out/said";
+      }
+      { fixupPhase = bodies ":" + "runHook postFixup"; }
+    ];
 
   # What is left of the run path where one of the three does nothing.
   withoutStubs = inNormalForm;
@@ -93,8 +101,7 @@ let
         { removeStubsFromRunpathHookOnce = "1"; }
         { dontStubReplace = true; }
       ]
-      ++ takesOut "removeStubsFromRunpath"
-      ++ redefines "removeStubsFromRunpath";
+      ++ takesOut "removeStubsFromRunpath";
       list = withStubs;
     }
     {
@@ -103,13 +110,12 @@ let
         { dontUseAutoAddDriverRunpath = true; }
         { dontUseAutoAddOpenGLRunpath = true; }
       ]
-      ++ takesOut "addDriverRunpath"
-      ++ redefines "addDriverRunpath";
+      ++ takesOut "addDriverRunpath";
       more.removeStubsFromRunpathHookOnce = "1";
       list = "${compat}:${stubs}:${greet}/lib";
     }
     {
-      ways = takesOut "addCudaCompatRunpath" ++ redefines "addCudaCompatRunpath";
+      ways = takesOut "addCudaCompatRunpath";
       list = withoutCompat;
     }
   ];
@@ -135,7 +141,7 @@ let
 in
 {
   nixpkgsOptOuts = check "opt-outs" (
-    both (mode: runPathsAre mode withoutStubs)
+    both (mode: lib.concatMapStrings (way: runPathsAre (mode // way) withoutStubs) ([ { } ] ++ redefines))
     + lib.concatMapStrings (
       {
         ways,
@@ -149,8 +155,7 @@ in
         "stubReplace: switched off by removeStubsFromRunpathHookOnce"
       contains "log" "$(< ${logOfSuccess (built (builtins.head (takesOut "addDriverRunpath")))})" \
         "autoAddDriverRunpath: switched off: 'autoFixElfFiles addDriverRunpath' is no longer in postFixupHooks"
-      contains "log" "$(< ${logOfSuccess (built (builtins.head (redefines "addDriverRunpath")))})" \
-        "autoAddDriverRunpath: addDriverRunpath is the package's own"
+      same "what the package's own function says" "$(< ${built (builtins.elemAt redefines 1)}/said)" "mine is fine as it is"
     ''
   );
 
@@ -188,7 +193,7 @@ in
           in
           runPathsAre args "${driver}:${stubs}:${greet}/lib"
           + ''
-            lacks "log" "$(< ${logOfSuccess (built args)})" "the package's own"
+            lacks "log" "$(< ${logOfSuccess (built args)})" "switched off"
           ''
         )
       )
@@ -240,6 +245,14 @@ in
         ];
       }
     }/bin/program ${compatInPlaceOfStubs}/opt/gpu/lib:${greet}/lib
+    runPathIs ${
+      built {
+        nativeBuildInputs = [
+          (dropIn.autoAddDriverRunpath.overrideAttrs { name = "driver-hook"; })
+          (dropIn.cudaPackages.autoAddCudaCompatRunpath.override { cuda_compat = compatPackage; })
+        ];
+      }
+    }/bin/program ${compat}:${driver}:${stubs}:${greet}/lib
     contains "what it propagates" "$(< ${
       dropIn.cudaPackages.autoAddCudaCompatRunpath.override { autoFixElfFiles = dropIn.jq; }
     }/nix-support/propagated-build-inputs)" ${dropIn.jq}

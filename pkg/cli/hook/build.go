@@ -92,7 +92,7 @@ func (b *build) paths() (paths []string) {
 	return paths
 }
 
-// asked reports whether a hook asks for a tool: by its own name, or by nixpkgs' entry that is still as it was.
+// asked reports whether a hook asks for a tool: by its own name, or by nixpkgs' entry that is still there.
 func (b *build) asked(tool string) bool {
 	if b.brings("tool", tool) {
 		return true

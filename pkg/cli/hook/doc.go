@@ -42,7 +42,7 @@
 //	elf=                     fixupElfHook: what stdenv does to ELF files is ours, its resolution notes too
 //	notes=                   stdenv's own entry for resolution notes was there, and is taken out
 //	stands-for=FUNCTION      nixpkgs' entry "autoFixElfFiles FUNCTION" was made; entry=FUNCTION: it was still there when
-//	                         fixup took it over; redefined=FUNCTION: the package has given the function another body
+//	                         fixup took it over
 //	off=TOOL VARIABLE        a hook that found itself switched off
 //
 // Answers are these words, each with a NUL behind it, and the shim obeys them as they come. Nothing is evaluated:

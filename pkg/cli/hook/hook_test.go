@@ -165,7 +165,6 @@ func TestFixup(t *testing.T) {
 		{"empty elements of an array", state{"autoAddDriverRunpathFlagsArray": {""}}, []string{"run /T/bin/autoAddDriverRunpath COMMON --compat /C  -- OUT"}},
 		{"stands for nixpkgs' hook", state{"cudaRunpathGiven": {"stands-for=addDriverRunpath", "entry=addDriverRunpath"}}, []string{"run /T/bin/autoAddDriverRunpath COMMON -- OUT"}},
 		{"nixpkgs' entry is gone", state{"cudaRunpathGiven": {"stands-for=addDriverRunpath"}}, []string{"log autoAddDriverRunpath: switched off: 'autoFixElfFiles addDriverRunpath' is no longer in postFixupHooks"}},
-		{"nixpkgs' function is another", state{"cudaRunpathGiven": {"stands-for=addDriverRunpath", "redefined=addDriverRunpath"}}, []string{"log autoAddDriverRunpath: addDriverRunpath is the package's own"}},
 		{"no outputs", state{"output:out": {"/none"}}, []string{"log stubReplace, autoAddDriverRunpath, addCudaCompatRunpath: no outputs to look at"}},
 	} {
 		answers := at(t, with(base, c.more), 0, "fixup")

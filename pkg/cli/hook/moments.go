@@ -183,15 +183,11 @@ func (b *build) sayPhase() error {
 	return err
 }
 
-// sayStandIns says which of nixpkgs' entries the package has taken away or changed.
+// sayStandIns says which of nixpkgs' entries the package has taken away.
 func (b *build) sayStandIns() {
 	for _, function := range b.brought("stands-for") {
-		tool := nixpkgsFunctions[function]
-		switch {
-		case b.brings("redefined", function):
-			b.note(tool + ": " + function + " is the package's own and runs in its place")
-		case !b.brings("entry", function):
-			b.note(tool + ": switched off: 'autoFixElfFiles " + function + "' is no longer in postFixupHooks")
+		if !b.brings("entry", function) {
+			b.note(nixpkgsFunctions[function] + ": switched off: 'autoFixElfFiles " + function + "' is no longer in postFixupHooks")
 		}
 	}
 	for _, off := range b.brought("off") {

@@ -116,7 +116,7 @@ func TestBothSidesHaveTheSameWords(t *testing.T) {
 		}
 		sources += string(text)
 	}
-	for _, key := range []string{"program", "tool", "settings", "link", "compat", "compat-unknown", "stubs-compat", "gpus", "bintools", "autoPatchelf", "notes", "stands-for", "entry", "redefined", "off", "elf"} {
+	for _, key := range []string{"program", "tool", "settings", "link", "compat", "compat-unknown", "stubs-compat", "gpus", "bintools", "autoPatchelf", "notes", "stands-for", "entry", "off", "elf"} {
 		if !regexp.MustCompile(`[("]` + key + `=`).MatchString(shim) {
 			t.Errorf("no hook brings %s=", key)
 		}

@@ -3,6 +3,6 @@
   autoFixElfFiles,
   cudaRunpathHook,
 }:
-((cudaRunpathHook.hooksFor { }).dropIn { inherit addDriverRunpath autoFixElfFiles; })
+((cudaRunpathHook.hooksFor { }).dropIn { inherit autoFixElfFiles; })
 .autoAddDriverRunpath.override
   { inherit addDriverRunpath autoFixElfFiles; }

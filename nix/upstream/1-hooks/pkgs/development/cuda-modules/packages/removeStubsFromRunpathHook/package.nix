@@ -6,7 +6,7 @@
   cudaPackages,
 }:
 ((cuda-runpath.hooksFor cudaPackages).dropIn {
-  inherit addDriverRunpath autoFixElfFiles;
+  inherit autoFixElfFiles;
   inherit (arrayUtilities) getRunpathEntries;
 }).removeStubsFromRunpathHook.override
   { inherit addDriverRunpath; }
