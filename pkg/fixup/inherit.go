@@ -4,13 +4,13 @@ import (
 	"debug/elf"
 	"fmt"
 	"path"
-	"path/filepath"
 	"slices"
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/realpath"
 	"cuda-runpath/pkg/runpath"
 )
 
@@ -114,10 +114,7 @@ func newInheritance(l *loader.Loader, moves []move) *inheritance {
 	}
 	var heirs, rest []string
 	for _, m := range moves {
-		real, err := filepath.EvalSymlinks(m.Path)
-		if err == nil {
-			real, err = filepath.Abs(real)
-		}
+		real, err := realpath.Of(m.Path)
 		if err != nil {
 			continue
 		}

@@ -7,11 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 	"runtime"
 	"strings"
 
 	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/realpath"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/store"
 	"cuda-runpath/pkg/tree"
@@ -38,11 +38,11 @@ func BuildPath(p string) (to, skipped string) {
 // withinPackage returns the directory that a symbolic link leads to, if it is in the same
 // store path as the link; else "".
 func withinPackage(link string) string {
-	parent, err := filepath.EvalSymlinks(path.Dir(link))
+	parent, err := realpath.Of(path.Dir(link))
 	if err != nil {
 		return ""
 	}
-	to, err := filepath.EvalSymlinks(link)
+	to, err := realpath.Of(link)
 	if err != nil || !store.Contains(to) || store.Path(to) != store.Path(parent+"/") {
 		return ""
 	}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"cuda-runpath/pkg/realpath"
 	"cuda-runpath/pkg/store"
 )
 
@@ -58,20 +59,20 @@ func (r roots) mayLeadOutside(dir, name string) bool {
 // as they are. Links into a Nix store lead to other packages, and do not count.
 func (ix *Index) LibrariesOutside() (out []string) {
 	tree := rootsOf(ix.sources.Paths, func(p string) string {
-		real, err := filepath.EvalSymlinks(p)
+		real, err := realpath.Of(p)
 		if err != nil {
 			return p
 		}
-		return absolute(real)
+		return real
 	})
 	holds := map[string]bool{} // by real path
 	for _, l := range ix.outside {
 		link := strings.TrimSuffix(l.dir, "/") + "/" + l.name
-		real, err := filepath.EvalSymlinks(link)
+		real, err := realpath.Of(link)
 		if err != nil {
 			continue
 		}
-		if real = absolute(real); tree.over(real, nil) >= 0 || store.Contains(real) {
+		if tree.over(real, nil) >= 0 || store.Contains(real) {
 			continue
 		}
 		st, err := os.Stat(real)

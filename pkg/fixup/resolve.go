@@ -8,7 +8,6 @@ import (
 	"maps"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +18,7 @@ import (
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/realpath"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
 )
@@ -222,9 +222,9 @@ func NewResolver(ix *Index, s Settings) (*Resolver, error) {
 	r := &Resolver{ix: ix, s: s, deep: sync.OnceValue(ix.sources.deep), first: clean(s.RuntimeDependencies),
 		last: clean(s.AppendRunpaths)}
 	for _, in := range s.Interpreters {
-		real, err := filepath.EvalSymlinks(in.Path)
+		real, err := realpath.Of(in.Path)
 		if err != nil {
-			return nil, fmt.Errorf("interpreter %w", err)
+			return nil, fmt.Errorf("interpreter %s: %w", in.Path, err)
 		}
 		if in.object = ix.file(real); in.object == nil || in.object.Err != nil {
 			return nil, fmt.Errorf("interpreter %s is not a dynamic loader", in.Path)
@@ -637,7 +637,7 @@ func (p *Plan) runsOn() string {
 // stubAt reports whether a library is in a stub directory, or leads into one.
 func (r *Resolver) stubAt(library string) bool {
 	stubs := r.ix.sources.Stubs
-	real, err := filepath.EvalSymlinks(library)
+	real, err := realpath.Of(library)
 	return stubs.Contains(path.Dir(library)) || err == nil && stubs.Contains(path.Dir(real))
 }
 
@@ -676,7 +676,7 @@ func (r *Resolver) inLibC(p *Plan, name string) (ok bool, why *Rejection) {
 // interpreter, where that does not find it there by itself: a loader that was moved does not
 // search its own directory, and works with no other C library.
 func (r *Resolver) besideInterpreter(p *Plan, n *Need, name string) bool {
-	real, err := filepath.EvalSymlinks(p.runsOn())
+	real, err := realpath.Of(p.runsOn())
 	if err != nil {
 		return false
 	}

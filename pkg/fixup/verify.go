@@ -3,13 +3,13 @@ package fixup
 import (
 	"fmt"
 	"path"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/realpath"
 )
 
 // Surprise is a library for which the loader takes another file than was planned.
@@ -251,7 +251,7 @@ func (n *Need) compare(from *loader.Object, planned map[string]*Plan) (text stri
 		case Found:
 			want = n.Candidate.Object.Real
 		case Absolute:
-			want, _ = filepath.EvalSymlinks(n.Name)
+			want, _ = realpath.Of(n.Name)
 		case InLibC, BySystem:
 			if !to.Found() {
 				return fmt.Sprintf("%s is not found; the plan leaves it to the loader's own directories", u.Name), true

@@ -78,6 +78,9 @@ func Follow(name string, start func(abs string) (host, rest string),
 // Of returns a path of this machine, absolute and free of symbolic links.
 // The error does not name the path.
 func Of(p string) (string, error) {
+	if p == "" {
+		return "", syscall.ENOENT
+	}
 	abs := p
 	if !path.IsAbs(p) {
 		wd, err := os.Getwd()

@@ -2,8 +2,11 @@ package tree
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -73,6 +76,28 @@ func TestCopyKeepsLinksOfTheWalk(t *testing.T) {
 					t.Errorf("%v, %d jobs: %s: %q, %d links, %v", paths, jobs, name, b, st.Nlink, err)
 				}
 			}
+		}
+	}
+}
+
+// A path that leads through more links than the kernel follows leads nowhere.
+func TestOpenFollowsAsManyLinksAsTheKernel(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("0", []byte("\x7fELF"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 41 {
+		if err := os.Symlink(strconv.Itoa(i), strconv.Itoa(i+1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]error{"40": nil, "41": syscall.ELOOP} {
+		f, err := Open(name)
+		if !errors.Is(err, want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err == nil {
+			f.Close()
 		}
 	}
 }

@@ -4,9 +4,10 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"sync"
 	"syscall"
+
+	"cuda-runpath/pkg/realpath"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,10 +20,10 @@ func Open(path string) (*File, error) {
 	buf := heads.Get().(*[headSize]byte)
 	f := open(here, path, path, false, &openNoatime, buf[:])
 	if errors.Is(f.Err, unix.ELOOP) { // O_NOFOLLOW's word for a link
-		at, err := filepath.EvalSymlinks(path)
+		at, err := realpath.Of(path)
 		if err != nil {
 			heads.Put(buf)
-			return nil, err
+			return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 		}
 		f = open(here, at, path, false, &openNoatime, buf[:])
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"cuda-runpath/pkg/realpath"
 	"cuda-runpath/pkg/regular"
 
 	"golang.org/x/sys/unix"
@@ -157,11 +158,7 @@ func Real(fd int, path string) (string, error) {
 	if real, err := os.Readlink(regular.ProcPath(fd)); err == nil {
 		return real, nil
 	}
-	real, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return "", err
-	}
-	return filepath.Abs(real)
+	return realpath.Of(path)
 }
 
 // prefix is what the paths of files below the root begin with.

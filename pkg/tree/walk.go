@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"cuda-runpath/pkg/realpath"
 	"cuda-runpath/pkg/regular"
 
 	"golang.org/x/sys/unix"
@@ -365,7 +366,7 @@ func realPath(p string, link bool, parents map[string]string) (string, error) {
 		p = wd + "/" + p // filepath.Join takes "a/.." for ".", which a may not lead to
 	}
 	resolve := func(p string) string {
-		if real, err := filepath.EvalSymlinks(p); err == nil {
+		if real, err := realpath.Of(p); err == nil {
 			return real
 		}
 		return filepath.Clean(p)
