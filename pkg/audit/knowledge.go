@@ -218,7 +218,7 @@ func (u *Audit) unresolved(s *explain.Case) (all []finding.Finding) {
 			}
 		case direct, (s.Load.Role == loader.Program || !there) && !indirect[f.Library]:
 			indirect[f.Library] = indirect[f.Library] || !direct
-			if s.Load.Role != loader.Program && f.Severity == finding.Error && f.ID != finding.LibcMismatch {
+			if s.Load.Role != loader.Program && f.Severity == finding.Error {
 				var who string
 				who, f.Severity = u.before(f.Library, by, s)
 				f.Message += who

@@ -273,12 +273,17 @@ func (c *Case) otherLibc(o *loader.Object) bool {
 	return c.Load.Interp.Kind == loader.GLibc && files.MuslOnly(o.Name) && !o.NeededBy.File.Android()
 }
 
-// mixed: a file that was built against musl, where glibc's loader loads it.
+// mixed: a file that was built against musl, where glibc's loader loads it. A library alone may be for a program of
+// musl's.
 func (c *Case) mixed(o *loader.Object, more string) finding.Finding {
-	return on(finding.LibcMismatch, o, o.NeededBy,
+	f := on(finding.LibcMismatch, o, o.NeededBy,
 		remedy.Do("build %s against glibc, or take one that is", path.Base(o.NeededBy.Path)),
 		"%s needs %s, which is musl's C library%s, and is loaded by glibc's loader, %s: one process cannot have both",
 		c.who(o.NeededBy), o.Name, more, cmp.Or(c.Load.Interp.Path, c.Load.Interp.Soname))
+	if c.Load.Role != loader.Program {
+		f.Severity, f.Message = finding.Note, f.Message+"; no program is known that loads it so"
+	}
+	return f
 }
 
 // notFound is the problem of a library that is not found, for the file itself or for one that it loads.
