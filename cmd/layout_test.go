@@ -100,7 +100,7 @@ func TestImports(t *testing.T) {
 var linked = []struct{ tools, packages string }{
 	{"stubReplace autoAddDriverRunpath addCudaCompatRunpath", "cli/editing cli/sweep edit/runpaths driver/symbols cli/edits cli/walk cli/flags cli/command cli/urfave " +
 		"edit normal files realpath elfedit elfimage tree regular driver runpath resolution store remedy"},
-	{"autoPatchelf", "cli/autopatchelf fixup loader ldcache nixpkgs plainfile"},
+	{"autoPatchelf", "cli/autopatchelf fixup loader ldcache nixpkgs plainfile process scripts/syntax scripts/wrapper starts"},
 	{"noRunpathAmbiguity", "cli/ambiguity cli/findings cli/loading cli/sweep cli/walk cli/flags cli/command cli/urfave " +
 		"check finding remedy/change driver/stubcode driver/symbols explain forwardcompat process references gpucode nixpkgs host host/ldconf " +
 		"loader ldcache files sysroot realpath elfimage tree regular driver runpath resolution store remedy"},

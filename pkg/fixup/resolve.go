@@ -293,7 +293,7 @@ func (r *Resolver) remark(p *Plan) {
 		if n.Candidate.level == wheelLevel {
 			p.Notes = append(p.Notes, fmt.Sprintf("%s is found in a wheel: %s", n.Name, n.Candidate.Path))
 		}
-		if r.elsewhere(p.Object, n.Candidate) {
+		if r.elsewhere(p.Object, n.Candidate) && (r.s.Loaded == nil || !r.s.Loaded(p.Object.Real, n.Name)) {
 			warnings = append(warnings, fmt.Sprintf("%s is found in another package only: %s", n.Name, n.Candidate.Path))
 		}
 	}

@@ -58,6 +58,9 @@ type Settings struct {
 	EnforcePriority Priority
 	// Driver: the driver's libraries come by the driver link, which the maps put in.
 	Driver bool
+	// Loaded, where not nil, reports whether a file, by its real path, finds a library loaded when it is opened: one of
+	// another package is then no surprise.
+	Loaded func(file, name string) bool
 	// Map is applied to every run path at the end. It is called from several goroutines.
 	Map func(o *Object, l runpath.List) runpath.List
 	// Note returns the description of the resolution note that is right for a file with a run

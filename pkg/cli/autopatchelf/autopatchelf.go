@@ -165,6 +165,8 @@ type autoPatchelf struct {
 	record     bool
 	structured bool
 	inPlace    bool
+	// imported is what Python does with the files of the paths.
+	imported func() *imported
 }
 
 func newAutoPatchelf(c *command.Line, s *walk.Session) (*autoPatchelf, error) {
@@ -225,6 +227,11 @@ func newAutoPatchelf(c *command.Line, s *walk.Session) (*autoPatchelf, error) {
 		}
 	}
 	a.paths()
+	a.imported = func() *imported { return nil }
+	if mode == fixup.Repair {
+		a.imported = importing(s.Context, a.sources.Paths)
+	}
+	a.settings.Loaded = func(file, name string) bool { return a.imported().loads(file, name) }
 	return a, nil
 }
 
@@ -495,22 +502,49 @@ type patchSummary struct {
 	Missing []missingReport `json:"missing"`
 }
 
+// shown is how many edits, and warnings, are listed by hand without --verbose.
+const shown = 3
+
 // report says what came of the plans; stopped is why there are none, or why not all was done.
 func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plans []*fixup.Plan, stopped error) error {
 	t := a.Telling()
 	t.Sum.Skipped = index.Others
 	others := map[fixup.LibC]int{}
+	// By hand, of many edits and warnings the first one of each is shown.
+	edited, warned := 0, 0
+	for _, p := range plans {
+		warned += len(p.Warnings)
+		if p.Result.Edited {
+			edited++
+		}
+	}
+	brief := a.settings.Mode.ByHand() && !a.Verbose
+	moreEdits, moreWarnings := brief && edited > shown, brief && warned > shown
+	edited, warned = 0, 0
 	for _, p := range plans {
 		if p.OtherLibC != fixup.UnknownLibC {
 			others[p.OtherLibC]++
 		}
 		r := a.file(p)
+		for _, w := range p.Warnings {
+			if warned++; !moreWarnings || warned == 1 {
+				a.Log.WithField("path", r.Path).Warn(w)
+			}
+		}
+		if p.Result.Edited && r.Action == tree.Edited {
+			if edited++; moreEdits && edited > 1 {
+				r.Line = walk.OtherEdits
+			}
+		}
 		if p.Result.Edited && !a.inPlace && !a.DryRun {
 			r.Left = p.Object.LinkedOutside()
 		}
 		t.File(r)
 	}
 	t.Stop(stopped)
+	if moreWarnings {
+		a.Log.Warnf("%d more warnings like that (-v lists them)", warned-1)
+	}
 	for _, path := range a.Paths {
 		if plans != nil && stopped == nil && walk.OneFile([]string{path}) && a.Singled(path) &&
 			!slices.ContainsFunc(plans, func(p *fixup.Plan) bool { return p.Object.Path == path }) {
@@ -529,7 +563,7 @@ func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plan
 		a.events(plans)
 		a.Document = true // stdout belongs to the events
 	}
-	missing := []missingReport{}
+	missing, parts := []missingReport{}, []string{} // what fails the run, and what only a part lacks
 	if plans != nil {
 		for _, text := range resolver.UnusedPatterns(plans) {
 			a.Log.Warn(text)
@@ -538,22 +572,52 @@ func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plan
 			report := missingReport{m.Name, m.NeededBy, walk.EntriesOf(m.Reasons()), walk.EntriesOf(m.Attributes),
 				m.Remedy(a.settings.Mode)}
 			missing = append(missing, report)
-			a.Log.Errorf("%s is missing, which %s", m.Name, someOf(m.NeededBy))
-			for _, reason := range report.Reasons {
-				a.Log.Errorf("  %s", reason)
+			level := logrus.ErrorLevel
+			if a.apart(m, plans) {
+				level, parts = logrus.InfoLevel, append(parts, m.Name+" ("+command.Few(a.below(m.NeededBy), 2)+")")
+				if !a.Verbose {
+					continue
+				}
 			}
-			a.Log.Errorf("  fix: %s", report.Whole())
+			a.Log.Logf(level, "%s is missing, which %s", m.Name, someOf(m.NeededBy))
+			for _, reason := range report.Reasons {
+				a.Log.Logf(level, "  %s", reason)
+			}
+			a.Log.Logf(level, "  fix: %s", report.Whole())
 		}
+	}
+	if len(parts) > 0 {
+		a.Log.Warnf("%s for modules that no import of their packages reaches: %s (-v says what helps)",
+			walk.Count(len(parts), "library is missing", "libraries are missing"), command.Printable(command.Few(parts, 4)))
 	}
 	line := t.Sum.String()
 	if n := len(missing); n > 0 {
 		line += ", " + walk.Count(n, "library missing", "libraries missing")
 	}
 	err := t.End(&patchSummary{&t.Sum, missing}, line)
-	if err == nil && len(missing) > 0 {
+	if err == nil && len(missing) > len(parts) {
 		err = command.ErrFailed
 	}
 	return err
+}
+
+// apart reports whether only modules of Python's need a library that no import of their packages reaches.
+func (a *autoPatchelf) apart(m *fixup.Absence, plans []*fixup.Plan) bool {
+	return !slices.ContainsFunc(plans, func(p *fixup.Plan) bool {
+		return slices.Contains(m.NeededBy, p.Object.Path) && a.imported().reaches(p.Object.Real)
+	}) && m.Outside == ""
+}
+
+// below shows paths from the arguments that they are below, and what Python imports from there.
+func (a *autoPatchelf) below(paths []string) (shown []string) {
+	for _, path := range paths {
+		path = command.Below(a.Paths)(path)
+		if _, module, ok := strings.Cut(path, "/site-packages/"); ok {
+			path = module
+		}
+		shown = append(shown, path)
+	}
+	return shown
 }
 
 // reportOf is what a result has for the document: what was in the file and what is.
@@ -626,9 +690,6 @@ func (a *autoPatchelf) file(p *fixup.Plan) *patchReport {
 		case len(n.Rejected) > 0:
 			log.Infof("%s: %s %s", n.Label(), n.Rejected[0].Path, n.Rejected[0].Why)
 		}
-	}
-	for _, w := range p.Warnings {
-		log.Warn(w)
 	}
 	for _, note := range p.Notes {
 		log.Info(note)

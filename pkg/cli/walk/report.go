@@ -153,6 +153,9 @@ type alike struct {
 // lines there are before all others are counted as one.
 const listed, different = 20, 200
 
+// OtherEdits is the line of edits that are counted, and not listed without --verbose.
+const OtherEdits = "other edits"
+
 // OrStopped returns what a run returned, and where that ended before there was a document, prints it all the same: no
 // files, and why in the summary.
 func (s *Session) OrStopped(err error, summary func(why string) any) error {
@@ -197,14 +200,14 @@ func (t *telling) File(r Reported) {
 func (t *telling) gather(f *Report) {
 	g := t.edits[f.Line]
 	if g == nil && len(t.edits) >= different {
-		f.Line = "other edits"
+		f.Line = OtherEdits
 		g = t.edits[f.Line]
 	}
 	if g == nil {
 		g = &alike{}
 		t.edits[f.Line], t.lines = g, append(t.lines, f.Line)
 	}
-	if g.n++; g.n > listed || f.Line == "other edits" {
+	if g.n++; g.n > listed || f.Line == OtherEdits {
 		g.more = append(g.more, f.Path)
 		f.Line = ""
 	}
