@@ -1,6 +1,7 @@
 package starts
 
 import (
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -207,7 +208,38 @@ func (p *Python) ctypes(l *loader.Loader, opens []process.Wanted) (files []strin
 
 // Modules keeps what Python's modules open whenever they are imported, by their files: many scripts of a tree import
 // the same thousands of modules. The zero value is ready; methods may be called concurrently, for loaders of one root.
-type Modules struct{ read, extensions, pythons, searches sync.Map }
+type Modules struct {
+	read, extensions, pythons sync.Map
+
+	lock     sync.Mutex
+	searches map[string]*search // for all programs, and of the directories of the last scripts
+}
+
+// lastSearches is for how many directories of scripts what was found is kept: scripts come in the order of their paths.
+const lastSearches = 4
+
+// search returns what is kept of one in some directories: one before those of every program, if it is not "", and some
+// behind.
+func (k *Modules) search(l *loader.Loader, all *directories, before string, behind []string) *search {
+	k.lock.Lock()
+	defer k.lock.Unlock()
+	key := strings.Join(append([]string{before}, behind...), "\x00")
+	if s, kept := k.searches[key]; kept && s.all == all {
+		return s
+	}
+	if len(k.searches) > lastSearches {
+		maps.DeleteFunc(k.searches, func(key string, _ *search) bool { return key != "" })
+	}
+	s := &search{all: all, dirs: []*directories{all, directoriesOf(l, behind)}}
+	if before != "" {
+		s.dirs = slices.Insert(s.dirs, 0, directoriesOf(l, []string{before}))
+	}
+	if k.searches == nil {
+		k.searches = map[string]*search{}
+	}
+	k.searches[key] = s
+	return s
+}
 
 // pythonOf is [PythonOf], found once for what a program is called.
 func (k *Modules) pythonOf(l *loader.Loader, t process.Start) *Python {
@@ -300,6 +332,7 @@ func (d *directories) having(name string) []string {
 
 // search is what was found in directories by the scripts that look there.
 type search struct {
+	all    *directories // of every program
 	dirs   []*directories
 	places sync.Map // located, by a module's name
 	with   sync.Map // []step, by the module that is imported first
@@ -335,16 +368,7 @@ func (p *Python) importer(l *loader.Loader, k *Modules, before string, behind []
 	if p.dirs == nil {
 		p.dirs = directoriesOf(l, slices.Concat(p.Std, p.Sites))
 	}
-	key := [2]any{p.dirs, strings.Join(append([]string{before}, behind...), "\x00")}
-	kept, found := k.searches.Load(key)
-	if !found {
-		s := &search{dirs: []*directories{p.dirs, directoriesOf(l, behind)}}
-		if before != "" {
-			s.dirs = slices.Insert(s.dirs, 0, directoriesOf(l, []string{before}))
-		}
-		kept, _ = k.searches.LoadOrStore(key, s)
-	}
-	return &importer{l: l, python: p, modules: k, search: kept.(*search), seen: map[string]bool{},
+	return &importer{l: l, python: p, modules: k, search: k.search(l, p.dirs, before, behind), seen: map[string]bool{},
 		loaded: map[string]bool{}}
 }
 
