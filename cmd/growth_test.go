@@ -365,7 +365,7 @@ var growings = []growing{
 		}
 	}, "sh -c cd tree; autoPatchelf --dry-run --append-rpaths /x --ignore-missing x -- *.so", ""},
 	{"Python: scripts and modules, audit", 20, environment, "runpath audit tree", "libgone.so"},
-	{"Python: scripts and modules, explain", 20, environment, "runpath explain tree", "modules and libraries looked at"},
+	{"Python: scripts and modules, explain", 20, environment, "runpath explain tree", "starts by bin/python3.12"},
 	{"Python: scripts and modules, manifest", 20, environment, "runpath manifest tree", "abi3"},
 
 	{"tree: nested directories", 75, func(t *testing.T, n int) {
