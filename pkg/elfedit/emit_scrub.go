@@ -48,7 +48,7 @@ func (p *planner) unshared(retired []uint64) ([]span, error) {
 		if err != nil {
 			return nil, err
 		}
-		start, err := p.im.stringStart(off)
+		start, err := p.im.stringStart(0, off)
 		if err != nil {
 			return nil, err
 		}

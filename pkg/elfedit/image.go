@@ -112,10 +112,10 @@ func (im *image) readTable() (_ []byte, err error) {
 	return im.table, err
 }
 
-// stringStart returns the offset after the last NUL before off.
-func (im *image) stringStart(off uint64) (uint64, error) {
-	for end := off; end > 0; {
-		start := end - min(end, 512)
+// stringStart returns the offset after the last NUL between from and off, or from.
+func (im *image) stringStart(from, off uint64) (uint64, error) {
+	for end := off; end > from; {
+		start := end - min(end-from, 512)
 		b, err := im.Read(im.StrOff+start, end-start)
 		if err != nil {
 			return 0, err
@@ -125,7 +125,7 @@ func (im *image) stringStart(off uint64) (uint64, error) {
 		}
 		end = start
 	}
-	return 0, nil
+	return from, nil
 }
 
 // zeros reports whether n bytes at off are all zero.

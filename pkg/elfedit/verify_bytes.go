@@ -754,19 +754,29 @@ func (v *verifier) sharedStrings() error {
 	if len(ranges) == 0 {
 		return nil
 	}
-	low, high := ^uint64(0), uint64(0)
-	for i, s := range ranges {
-		start, err := v.before.stringStart(s.off)
+	// From the beginning of each string; of those in one string one remains.
+	slices.SortFunc(ranges, func(a, b span) int { return cmp.Compare(a.off, b.off) })
+	whole := ranges[:0]
+	for _, s := range ranges {
+		from := uint64(0)
+		if len(whole) > 0 {
+			from = min(whole[len(whole)-1].end(), s.off)
+		}
+		start, err := v.before.stringStart(from, s.off)
 		if err != nil {
 			return err
 		}
-		ranges[i] = span{start, s.end() - start}
-		low, high = min(low, start), max(high, s.end())
+		if last := len(whole) - 1; last >= 0 && start == from {
+			whole[last].size = max(whole[last].end(), s.end()) - whole[last].off
+		} else {
+			whole = append(whole, span{start, s.end() - start})
+		}
 	}
+	low, high := whole[0].off, whole[len(whole)-1].end()
 	shared := false
 	complete, err := v.before.EachStringRef(func(off, at uint64) {
 		if _, another := renamed[at]; off >= low && off < high && !another {
-			shared = shared || slices.ContainsFunc(ranges, func(s span) bool { return off >= s.off && off < s.end() })
+			shared = shared || slices.ContainsFunc(whole, func(s span) bool { return off >= s.off && off < s.end() })
 		}
 	})
 	switch {
@@ -774,7 +784,7 @@ func (v *verifier) sharedStrings() error {
 		return err
 	case shared:
 		return bug("changes a string that something else refers to")
-	case !complete && !v.zeros(ranges):
+	case !complete && !v.zeros(whole):
 		return bug("changes strings that symbols may refer to")
 	}
 	return nil

@@ -130,7 +130,7 @@ func TestCommands(t *testing.T) {
 		{"autoPatchelf --force bin", 2, `--force is for --undo`},
 		{"autoPatchelf --json --structured-logs bin", 2, `both print to stdout`},
 		{"autoPatchelf --dry-run bin lib", 1, `\nlibnone\.so is missing, which bin/app needs\n  fix: --libs DIR, .*\n2 would be edited, 2 unchanged, 1 skipped, 0 failed, 1 library missing\n$`},
-		{"autoPatchelf --ignore-missing lib[nz]* --tool autoAddDriverRunpath bin lib", 0, `^bin/app: /c:/z -> /run/opengl-driver/lib:.*\n(.*\n)+"lib/odd\\xff": \(no run path\) -> /run/opengl-driver/lib\n4 edited, 0 unchanged, 1 skipped, 0 failed\n$`},
+		{"autoPatchelf -v --ignore-missing lib[nz]* --tool autoAddDriverRunpath bin lib", 0, `^bin/app: libnone\.so is missing and ignored .*\nbin/app: /c:/z -> /run/opengl-driver/lib:.*\n(.*\n)+"lib/odd\\xff": \(no run path\) -> /run/opengl-driver/lib\n4 edited, 0 unchanged, 1 skipped, 0 failed\n$`},
 		{"autoPatchelf --undo bin", 0, `/bin/app: .* -> /c:/z\n1 edited, 0 unchanged, 0 skipped, 0 failed\n$`},
 		{"autoPatchelf --paths bin --structured-logs --ignore-missing *", 0, `\{"IgnoredDependency":\{"file":"bin/app","name":"libnone\.so","pattern":"\*"\}\}\n`}} {
 		words := strings.Fields(c.line)
