@@ -113,7 +113,7 @@ fi
 # The swap itself: another user exchanges the directory above the cache while programs start.
 if ((EUID == 0)); then
   mkdir -p "$attacks/swap/a/cache" "$attacks/swap/b" && chown -R 65534 "$attacks/swap/a/cache" && chown 1234 "$attacks/swap" "$attacks/swap/a" "$attacks/swap/b"
-  python3 - "$attacks/swap" <<'PY' &
+  command python3 - "$attacks/swap" <<'PY' &
 import ctypes, os, sys, time
 os.setresuid(1234, 1234, 1234)
 libc, at = ctypes.CDLL(None, use_errno=True), sys.argv[1]
