@@ -116,8 +116,8 @@ func (im *Image) Owners() []Owner {
 }
 
 // isStale reports whether a PT_GNU_PROPERTY describes what is no note any more: patchelf 0.14.3, which Debian 12 has, moves
-// the note and leaves the header. On x86 the loader takes no property from it (process_elf_property, elf/dl-load.c of
-// glibc), and the bytes are another's. arm64's kernel reads that note: there it stays a contradiction.
+// the note and leaves the header. On x86 the loader takes no property from it (_dl_process_pt_gnu_property, elf/dl-load.c
+// of glibc), and the bytes are another's. arm64's kernel reads that note: there it stays a contradiction.
 func (im *Image) isStale(p *Prog) bool {
 	if p.Type != elf.PT_GNU_PROPERTY || im.Machine != elf.EM_X86_64 && im.Machine != elf.EM_386 {
 		return false

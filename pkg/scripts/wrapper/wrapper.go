@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -762,11 +763,16 @@ func (sh *shell) simple(words []word, runs int) int {
 				sh.frames = nil
 			}
 			return 1
-		case w == "shift" && runs < 0:
-			sh.args = given
-			return -1
 		case w == "shift":
-			if len(sh.args) > 0 && sh.args[0].text != unknown {
+			by, err := 1, error(nil)
+			if len(words) > 1 {
+				by, err = strconv.Atoi(words[1].text)
+			}
+			if runs < 0 || err != nil {
+				sh.args = given
+				return -1
+			}
+			for ; by > 0 && len(sh.args) > 0 && sh.args[0].text != unknown; by-- {
 				sh.args = sh.args[1:]
 			}
 			return 1

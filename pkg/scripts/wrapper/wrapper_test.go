@@ -56,6 +56,7 @@ func TestWrapped(t *testing.T) {
 		"for, of which no more":     "for x in 1 2; do\n  Y=$x\ndone\ncase $1 in\n  a) exec /none;;\nesac\n" + start,
 		"a function that is called": "lib() {\n  export LD_LIBRARY_PATH=$1\n  return\n  exec /none\n}\nmain() {\n  lib /f\n  exec ~/bin/.p-wrapped \"$@\"\n}\nmain \"$@\"\n",
 		"set --":                    "set -- --flag \"$@\"\nset -- ~/bin/.p-wrapped \"$@\"\nexec \"$@\"\n",
+		"shift of two":              "set -- a ~/none ~/libexec/p\nshift 2\nexec \"$1\"\n",
 		"shift":                     "set -- a ~/libexec/p\nshift\nexec \"$1\" \"${@}\"\n",
 		"nice":                      "LD_LIBRARY_PATH=/n exec nice -n 5 env A=1 nohup ~/libexec/p \"$@\" 2>/dev/null\n",
 		"timeout":                   "timeout -s INT 9 ionice -c 3 ~/libexec/p \"$@\"\n",
@@ -136,6 +137,7 @@ func TestWrappedUnsure(t *testing.T) {
 		". /etc/profile\nexec /p":                         "/p map[] [the environment]",
 		"eval \"$(setup)\"\n/p \"$@\"":                    "/p map[] [the environment]",
 		"f() { f; f; }\nf\nexec /p":                       "/p map[] []",
+		"set -- a ~/bin/p\nshift $N\nexec \"$1\"":         " map[] [the program]",
 		"if [ \"$1\" = a ]; then\nshift\nfi\nexec \"$1\"": " map[] [the program]",
 	} {
 		w := Wrapped([]byte("#!/bin/sh\n"+text), at)
