@@ -59,6 +59,18 @@ func lib(soname, variant string) tinyelf.Object {
 	return tinyelf.Object{Data: variant, Stack: elf.PF_R | elf.PF_W}.With(elf.DT_SONAME, soname)
 }
 
+// build compiles a text of C.
+func (f *folder) build(out, source string, flags ...string) {
+	f.Helper()
+	at := filepath.Join(f.dir, out)
+	os.MkdirAll(filepath.Dir(at), 0o755)
+	cmd := exec.Command("gcc", append([]string{"-xc", "-", "-xnone", "-o", at}, flags...)...)
+	cmd.Stdin = strings.NewReader(source)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		f.Fatalf("%v: %s", err, out)
+	}
+}
+
 func (f *folder) auditor(o loader.Options) *Auditor {
 	f.Helper()
 	l, err := loader.New(o)

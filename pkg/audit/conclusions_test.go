@@ -47,20 +47,11 @@ func TestRemedyKeepsTheCopyWithTheFunction(t *testing.T) {
 		t.Skip(err)
 	}
 	f := newFolder(t)
-	build := func(out, source string, flags ...string) {
-		at := filepath.Join(f.dir, out)
-		os.MkdirAll(filepath.Dir(at), 0o755)
-		cmd := exec.Command("gcc", append([]string{"-xc", "-", "-xnone", "-o", at}, flags...)...)
-		cmd.Stdin = strings.NewReader(source)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-	}
 	os.WriteFile(f.dir+"/map", []byte("V1 { global: *; };\n"), 0o644)
 	for name, source := range map[string]string{"old": "int f(void){return 0;}", "new": "int f(void){return 0;}int g(void){return 0;}"} {
-		build(name+"/libv.so.1", source, "-shared", "-fPIC", "-Wl,-soname,libv.so.1,--version-script="+f.dir+"/map")
+		f.build(name+"/libv.so.1", source, "-shared", "-fPIC", "-Wl,-soname,libv.so.1,--version-script="+f.dir+"/map")
 	}
-	build("p", "int f(void);int g(void);int main(void){return f()+g();}", f.dir+"/new/libv.so.1", "-Wl,-z,now,-rpath,"+f.dir+"/old:"+f.dir+"/new")
+	f.build("p", "int f(void);int g(void);int main(void){return f()+g();}", f.dir+"/new/libv.so.1", "-Wl,-z,now,-rpath,"+f.dir+"/old:"+f.dir+"/new")
 	found := f.ambiguity("p")
 	i := slices.IndexFunc(found, func(x finding.Finding) bool { return x.ID == finding.Ambiguous })
 	if i < 0 || strings.Join(found[i].Command, " ") != "runpath edit --remove-entry "+f.dir+"/old "+f.dir+"/p" {
@@ -199,20 +190,11 @@ func TestLibraryThatLacksAFunction(t *testing.T) {
 		{"libcudart.so.12", "cudaMalloc", "cudaLibraryLoadData", "the libcudart.so.12 that is loaded, DIR/old/libcudart.so.12, does not define it: it is too old"},
 	} {
 		f := newFolder(t)
-		build := func(out, source string, flags ...string) {
-			at := filepath.Join(f.dir, out)
-			os.MkdirAll(filepath.Dir(at), 0o755)
-			cmd := exec.Command("gcc", append([]string{"-xc", "-", "-xnone", "-o", at}, flags...)...)
-			cmd.Stdin = strings.NewReader(source)
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Fatalf("%v: %s", err, out)
-			}
-		}
 		has := "int " + c.old + "(void){return 0;}"
-		build("old/"+c.soname, has, "-shared", "-fPIC", "-Wl,-soname,"+c.soname)
-		build("new/"+c.soname, has+"int "+c.new+"(void){return 0;}", "-shared", "-fPIC", "-Wl,-soname,"+c.soname)
+		f.build("old/"+c.soname, has, "-shared", "-fPIC", "-Wl,-soname,"+c.soname)
+		f.build("new/"+c.soname, has+"int "+c.new+"(void){return 0;}", "-shared", "-fPIC", "-Wl,-soname,"+c.soname)
 		for _, bound := range []string{"now", "lazy"} {
-			build("p", "int "+c.new+"(void);int main(int n,char**v){return n>9?"+c.new+"():0;}", f.dir+"/new/"+c.soname, "-Wl,-rpath,$ORIGIN/old", "-Wl,-z,"+bound)
+			f.build("p", "int "+c.new+"(void);int main(int n,char**v){return n>9?"+c.new+"():0;}", f.dir+"/new/"+c.soname, "-Wl,-rpath,$ORIGIN/old", "-Wl,-z,"+bound)
 			r := f.audit(loader.Options{}, f.dir+"/p").of(f.dir + "/p")
 			i := slices.IndexFunc(r, func(x finding.Finding) bool { return x.ID == finding.UndefinedSymbol })
 			if i < 0 || !strings.Contains(r[i].Message, strings.ReplaceAll(c.says, "DIR", f.dir)) || r[i].Command != nil || strings.Contains(r[i].Message, "not needed") {
