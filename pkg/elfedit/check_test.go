@@ -72,6 +72,13 @@ func TestCheckNotices(t *testing.T) {
 			d, _ := before.Dyn(elf.DT_RUNPATH)
 			return write{off: after.StrOff + d.Val, data: make([]byte, len(shapes["shared tail"].runpath))}
 		}},
+		// In two places of one string, the second of them shared.
+		"a string that something else refers to": {shapes["shared tail"], func(before, after *image) write {
+			d, _ := before.Dyn(elf.DT_RUNPATH)
+			list := make([]byte, len(shapes["shared tail"].runpath))
+			list[2] = shapes["shared tail"].runpath[2]
+			return write{off: after.StrOff + d.Val, data: list}
+		}},
 		"reads back with DT_RUNPATH": {plain(), func(_, after *image) write {
 			d, _ := after.Dyn(elf.DT_RUNPATH)
 			return write{off: after.StrOff + d.Val + 1, data: []byte("y")}
