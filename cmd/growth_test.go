@@ -39,7 +39,7 @@ const doublings = 4
 // what quadratic growth does: four times the size is four times as much or sixteen times.
 const (
 	mostTimes  = 9
-	noiseTime  = 150 * time.Millisecond
+	noiseTime  = 400 * time.Millisecond // of a slow machine that runs two suites at once, where 64 ms and 480 were measured of what is linear
 	noiseBytes = 48 << 20        // how far a garbage collector lets a heap grow differs from run to run
 	mostBytes  = 256 << 20       // of memory, whatever the size
 	mostTime   = 2 * time.Second // of a tree that is examined, a row whose name begins with "tree: "

@@ -25,9 +25,9 @@ suite_begin() {
     command -v "$tool" >/dev/null || { skip "everything: $tool is not installed"; finish; }
   done
   # Python itself, found once: where it is a version manager's shim, each start is a shell's and many processes more.
-  interpreter_of_python=$(python3 -c 'import sys; print(sys.executable)' 2>/dev/null)
-  # shellcheck disable=SC2317 # the suites call it
-  [[ -z $interpreter_of_python ]] || python3() { "$interpreter_of_python" "$@"; }
+  local python
+  python=$(python3 -c 'import os, sys; print(os.path.dirname(sys.executable))' 2>/dev/null)
+  [[ -z $python || :$PATH: == *":$python:"* ]] || PATH=$python:$PATH
   work=$(mktemp -d "${TMPDIR:-/tmp}/$name.XXXXXX") || exit 2
   chmod 755 "$work" # parts of some suites run as another user
   trap 'chmod -R u+w "$work" 2>/dev/null; rm -rf "$work"' EXIT # a test's own tree, Go's modules and Nix's store may be read-only
