@@ -40,9 +40,9 @@ const doublings = 4
 const (
 	mostTimes  = 9
 	noiseTime  = 400 * time.Millisecond // of a slow machine that runs two suites at once, where 64 ms and 480 were measured of what is linear
-	noiseBytes = 48 << 20        // how far a garbage collector lets a heap grow differs from run to run
-	mostBytes  = 256 << 20       // of memory, whatever the size
-	mostTime   = 2 * time.Second // of a tree that is examined, a row whose name begins with "tree: "
+	noiseBytes = 48 << 20               // how far a garbage collector lets a heap grow differs from run to run
+	mostBytes  = 256 << 20              // of memory, whatever the size
+	mostTime   = 2 * time.Second        // of a tree that is examined, a row whose name begins with "tree: "
 )
 
 // TestGrowth: with the size of a hostile file time and memory grow linearly. CPU time is compared, that of the whole process, and the
