@@ -24,8 +24,8 @@ type ring struct{ name, packages, below string }
 
 var rings = []ring{
 	{"elf", "elfimage elfedit resolution", ""},
-	{"paths", "inorder realpath regular tree plainfile sysroot", ""},
-	{"rules", "runpath store driver nixpkgs forwardcompat remedy finding", ""},
+	{"paths", "inorder regular tree plainfile sysroot", ""},
+	{"rules", "runpath store driver nixpkgs forwardcompat remedy finding", "paths"},
 	{"gpu", "gpucode thin image", "elf paths"},
 	{"load", "ldcache files loader process", "elf paths rules"},
 	{"starts", "scripts starts references", "elf paths rules gpu load"},
@@ -99,11 +99,11 @@ func TestImports(t *testing.T) {
 // cmd/runpath is everything, and hostDriver has no command of the others.
 var linked = []struct{ tools, packages string }{
 	{"stubReplace autoAddDriverRunpath addCudaCompatRunpath", "cli/editing cli/sweep edit/runpaths driver/symbols cli/edits cli/walk cli/flags cli/command cli/urfave " +
-		"edit normal files realpath elfedit elfimage tree regular driver runpath resolution store remedy"},
+		"edit normal files elfedit elfimage tree regular driver runpath resolution store remedy"},
 	{"autoPatchelf", "cli/autopatchelf fixup loader ldcache nixpkgs plainfile process scripts/syntax scripts/wrapper starts"},
 	{"noRunpathAmbiguity", "cli/ambiguity cli/findings cli/loading cli/sweep cli/walk cli/flags cli/command cli/urfave " +
 		"check finding remedy/change driver/stubcode driver/symbols explain forwardcompat process references gpucode nixpkgs host host/ldconf " +
-		"loader ldcache files sysroot realpath elfimage tree regular driver runpath resolution store remedy"},
+		"loader ldcache files sysroot elfimage tree regular driver runpath resolution store remedy"},
 }
 
 // A tool links what it does, and nothing else.

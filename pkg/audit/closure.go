@@ -16,8 +16,8 @@ import (
 
 	"cuda-runpath/pkg/check"
 	"cuda-runpath/pkg/explain"
-	"cuda-runpath/pkg/realpath"
 	"cuda-runpath/pkg/references"
+	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/store"
 )
@@ -26,7 +26,7 @@ import (
 // included, as nix-store -qR says.
 func Closure(paths []string) (roots, all []string, err error) {
 	for _, p := range paths {
-		real, err := realpath.Of(p)
+		real, err := regular.Real(p)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", p, err)
 		}

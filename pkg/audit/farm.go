@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"cuda-runpath/pkg/realpath"
+	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/runpath"
 )
 
@@ -17,7 +17,7 @@ func Farm(paths []string) []string {
 	f := &farm{inside: map[string]bool{}, above: map[string]bool{}, seen: map[[2]string]bool{}}
 	reals := make([]string, len(paths))
 	for i, p := range paths {
-		if real, err := realpath.Of(p); err == nil {
+		if real, err := regular.Real(p); err == nil {
 			reals[i] = real
 			f.enter(real)
 		}
@@ -67,7 +67,7 @@ func (f *farm) visit(dir, here string) {
 		case e.Type()&os.ModeSymlink == 0:
 			continue
 		}
-		to, err := realpath.Of(real)
+		to, err := regular.Real(real)
 		if err != nil || f.walked(to) {
 			continue
 		}

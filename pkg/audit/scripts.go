@@ -7,7 +7,7 @@ import (
 
 	"cuda-runpath/pkg/check"
 	"cuda-runpath/pkg/finding"
-	"cuda-runpath/pkg/realpath"
+	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/remedy/change"
 	"cuda-runpath/pkg/remedy/nixtext"
@@ -55,7 +55,7 @@ func (a *Auditor) Script(p, text string, lang syntax.Language) *check.Report {
 // real returns the path of a file on this machine, free of symbolic links.
 func (a *Auditor) real(p string) string {
 	at := a.Loader.Host(p)
-	if real, err := realpath.Of(at); err == nil {
+	if real, err := regular.Real(at); err == nil {
 		return real
 	}
 	if abs, err := filepath.Abs(at); err == nil {

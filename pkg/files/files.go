@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/elfimage"
-	"cuda-runpath/pkg/realpath"
 	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/runpath"
 )
@@ -95,7 +94,7 @@ func New(o Options) *Files {
 	p := &places{root: strings.TrimRight(o.Root, "/"), driver: strings.TrimRight(o.Driver, "/")}
 	if p.root != "" {
 		// Links in the path to the root are this machine's own.
-		if real, err := realpath.Of(p.root); err == nil {
+		if real, err := regular.Real(p.root); err == nil {
 			p.root = strings.TrimRight(real, "/")
 		}
 	}
@@ -123,7 +122,7 @@ type link struct {
 func (fs *Files) lstat(host string) (mode uint32, target string, err error) {
 	l, known := fs.links.get(host)
 	if !known {
-		l.mode, l.target, l.err = realpath.Lstat(host)
+		l.mode, l.target, l.err = regular.Lstat(host)
 		l, _ = fs.links.keep(host, l)
 	}
 	return l.mode, l.target, l.err
@@ -166,7 +165,7 @@ func (fs *Files) At(p string) Place {
 		return at
 	}
 	var err error
-	if at.Host, at.Mode, err = realpath.Follow(p, fs.start, fs.lstat); err != nil {
+	if at.Host, at.Mode, err = regular.Follow(p, fs.start, fs.lstat); err != nil {
 		at.Errno = errnoOf(err)
 	}
 	at, _ = memory.keep(p, at)
@@ -414,7 +413,7 @@ func (fs *Files) Path(host string) string {
 	if rest, ok := strings.CutPrefix(host, fs.root+"/"); ok {
 		return "/" + rest
 	}
-	if real, err := realpath.Of(path.Dir(host)); err == nil {
+	if real, err := regular.Real(path.Dir(host)); err == nil {
 		if rest, ok := strings.CutPrefix(real+"/"+path.Base(host), fs.root+"/"); ok {
 			return "/" + rest
 		}

@@ -10,7 +10,7 @@ import (
 	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/loader"
-	"cuda-runpath/pkg/realpath"
+	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/runpath"
 )
 
@@ -114,7 +114,7 @@ func newInheritance(l *loader.Loader, moves []move) *inheritance {
 	}
 	var heirs, rest []string
 	for _, m := range moves {
-		real, err := realpath.Of(m.Path)
+		real, err := regular.Real(m.Path)
 		if err != nil {
 			continue
 		}

@@ -12,7 +12,7 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/loader"
-	"cuda-runpath/pkg/realpath"
+	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/runpath"
 )
 
@@ -266,7 +266,7 @@ func (r *Resolver) spell(o *Object, dir string, origins []string) string {
 	real := r.ix.dir(dir).real
 	for _, e := range origins {
 		if at, ok := expand(o, e); ok {
-			if at, err := realpath.Of(at); err == nil && at == real {
+			if at, err := regular.Real(at); err == nil && at == real {
 				return e
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"cuda-runpath/pkg/loader"
-	"cuda-runpath/pkg/realpath"
+	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/store"
 	"cuda-runpath/pkg/tree"
@@ -38,11 +38,11 @@ func BuildPath(p string) (to, skipped string) {
 // withinPackage returns the directory that a symbolic link leads to, if it is in the same
 // store path as the link; else "".
 func withinPackage(link string) string {
-	parent, err := realpath.Of(path.Dir(link))
+	parent, err := regular.Real(path.Dir(link))
 	if err != nil {
 		return ""
 	}
-	to, err := realpath.Of(link)
+	to, err := regular.Real(link)
 	if err != nil || !store.Contains(to) || store.Path(to) != store.Path(parent+"/") {
 		return ""
 	}

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"cuda-runpath/pkg/realpath"
+	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/store"
 )
 
@@ -59,7 +59,7 @@ func (r roots) mayLeadOutside(dir, name string) bool {
 // as they are. Links into a Nix store lead to other packages, and do not count.
 func (ix *Index) LibrariesOutside() (out []string) {
 	tree := rootsOf(ix.sources.Paths, func(p string) string {
-		real, err := realpath.Of(p)
+		real, err := regular.Real(p)
 		if err != nil {
 			return p
 		}
@@ -68,7 +68,7 @@ func (ix *Index) LibrariesOutside() (out []string) {
 	holds := map[string]bool{} // by real path
 	for _, l := range ix.outside {
 		link := strings.TrimSuffix(l.dir, "/") + "/" + l.name
-		real, err := realpath.Of(link)
+		real, err := regular.Real(link)
 		if err != nil {
 			continue
 		}

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/plainfile"
-	"cuda-runpath/pkg/realpath"
+	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/tree"
 )
 
@@ -121,7 +121,7 @@ func realPath(p string) (string, error) {
 	case strings.HasSuffix(p, "/") && !info.IsDir():
 		return "", unix.ENOTDIR
 	}
-	return realpath.Of(p)
+	return regular.Real(p)
 }
 
 // all returns the records, once each, in the order in which every run takes their locks.

@@ -18,7 +18,7 @@ import (
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/loader"
-	"cuda-runpath/pkg/realpath"
+	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
 )
@@ -222,7 +222,7 @@ func NewResolver(ix *Index, s Settings) (*Resolver, error) {
 	r := &Resolver{ix: ix, s: s, deep: sync.OnceValue(ix.sources.deep), first: clean(s.RuntimeDependencies),
 		last: clean(s.AppendRunpaths)}
 	for _, in := range s.Interpreters {
-		real, err := realpath.Of(in.Path)
+		real, err := regular.Real(in.Path)
 		if err != nil {
 			return nil, fmt.Errorf("interpreter %s: %w", in.Path, err)
 		}
@@ -637,7 +637,7 @@ func (p *Plan) runsOn() string {
 // stubAt reports whether a library is in a stub directory, or leads into one.
 func (r *Resolver) stubAt(library string) bool {
 	stubs := r.ix.sources.Stubs
-	real, err := realpath.Of(library)
+	real, err := regular.Real(library)
 	return stubs.Contains(path.Dir(library)) || err == nil && stubs.Contains(path.Dir(real))
 }
 
@@ -676,7 +676,7 @@ func (r *Resolver) inLibC(p *Plan, name string) (ok bool, why *Rejection) {
 // interpreter, where that does not find it there by itself: a loader that was moved does not
 // search its own directory, and works with no other C library.
 func (r *Resolver) besideInterpreter(p *Plan, n *Need, name string) bool {
-	real, err := realpath.Of(p.runsOn())
+	real, err := regular.Real(p.runsOn())
 	if err != nil {
 		return false
 	}

@@ -9,7 +9,7 @@ import (
 
 	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/loader"
-	"cuda-runpath/pkg/realpath"
+	"cuda-runpath/pkg/regular"
 )
 
 // Surprise is a library for which the loader takes another file than was planned.
@@ -251,7 +251,7 @@ func (n *Need) compare(from *loader.Object, planned map[string]*Plan) (text stri
 		case Found:
 			want = n.Candidate.Object.Real
 		case Absolute:
-			want, _ = realpath.Of(n.Name)
+			want, _ = regular.Real(n.Name)
 		case InLibC, BySystem:
 			if !to.Found() {
 				return fmt.Sprintf("%s is not found; the plan leaves it to the loader's own directories", u.Name), true

@@ -15,7 +15,6 @@ import (
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/ldcache"
-	"cuda-runpath/pkg/realpath"
 	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/runpath"
 )
@@ -107,7 +106,7 @@ func New(o Options) (*Loader, error) {
 		}
 	}
 	if o.AssumeDriver != "" {
-		dir, err := realpath.Of(o.AssumeDriver)
+		dir, err := regular.Real(o.AssumeDriver)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", o.AssumeDriver, err)
 		}

@@ -20,8 +20,8 @@ import (
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/loader"
-	"cuda-runpath/pkg/realpath"
 	"cuda-runpath/pkg/references"
+	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/starts"
 	"cuda-runpath/pkg/store"
@@ -73,7 +73,7 @@ func NewReader(root string, paths []string) (*Reader, error) {
 	}
 	for _, p := range paths {
 		a := argued{named: p}
-		if real, err := realpath.Of(p); err == nil {
+		if real, err := regular.Real(p); err == nil {
 			st, err := os.Stat(real)
 			a.real, a.dir = l.Path(real), err == nil && st.IsDir()
 		}

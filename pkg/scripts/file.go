@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"cuda-runpath/pkg/realpath"
 	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/scripts/syntax"
@@ -77,7 +76,7 @@ func ToolkitIn(dirs []string) (func(name string) string, error) {
 			found := map[string]string{} // where they lead to
 			entries, _ := os.ReadDir(dir)
 			for _, e := range entries {
-				if real, err := realpath.Of(dir + "/" + e.Name()); err == nil && strings.HasPrefix(e.Name(), name+".") &&
+				if real, err := regular.Real(dir + "/" + e.Name()); err == nil && strings.HasPrefix(e.Name(), name+".") &&
 					(found[real] == "" || len(e.Name()) < len(found[real])) {
 					found[real] = e.Name()
 				}

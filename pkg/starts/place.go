@@ -14,7 +14,7 @@ import (
 	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/process"
-	"cuda-runpath/pkg/realpath"
+	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/tree"
 )
 
@@ -260,7 +260,7 @@ func hosts(l *loader.Loader, paths []string) (all []string) {
 		if err != nil {
 			continue
 		}
-		if real, err := realpath.Of(l.Host(p)); err == nil && real == host {
+		if real, err := regular.Real(l.Host(p)); err == nil && real == host {
 			host = l.Host(p)
 		}
 		all = append(all, host)

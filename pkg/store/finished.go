@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"cuda-runpath/pkg/regular"
 )
 
 // Stores are the stores of a machine.
@@ -23,7 +25,7 @@ func On(named ...string) *Stores {
 			if dir == "" {
 				continue
 			}
-			if real, err := filepath.EvalSymlinks(dir); err == nil && filepath.IsAbs(real) {
+			if real, err := regular.Real(dir); err == nil && filepath.IsAbs(dir) {
 				dirs = append(dirs, real)
 			}
 		}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -28,7 +29,15 @@ func TestFinished(t *testing.T) {
 	young := object(hash+"young", 0o555, time.Now())
 	other := object("other", 0o555, one)
 	os.Symlink(dir, top+"/link")
-	for _, s := range []*Stores{On(dir), On("", top+"/link"), On(dir + "/")} {
+	for i, to := 1, dir; i <= 41; i++ { // path_resolution(7): 40 links are followed
+		next := fmt.Sprint(top, "/links", i)
+		os.Symlink(to, next)
+		to = next
+	}
+	if object := On(top + "/links41").Finished(done); object != "" {
+		t.Errorf("41 links are followed to %s", object)
+	}
+	for _, s := range []*Stores{On(dir), On("", top+"/link"), On(top + "/links40"), On(dir + "/")} {
 		for path, want := range map[string]struct {
 			object string
 			among  bool

@@ -15,7 +15,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"cuda-runpath/pkg/realpath"
 	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/tree"
 )
@@ -70,10 +69,10 @@ func (r Root) Steps(name string) ([]string, error) {
 }
 
 func (r Root) resolve(name string, step func(string)) (string, error) {
-	at, _, err := realpath.Follow(name, func(p string) (string, string) { return "", p },
+	at, _, err := regular.Follow(name, func(p string) (string, string) { return "", p },
 		func(p string) (mode uint32, target string, err error) {
 			if r.IsHost() {
-				mode, target, err = realpath.Lstat(p)
+				mode, target, err = regular.Lstat(p)
 			} else {
 				mode, target, err = r.lstat(p)
 			}
@@ -88,7 +87,7 @@ func (r Root) resolve(name string, step func(string)) (string, error) {
 	return at, nil
 }
 
-// lstat is [realpath.Lstat] for a path that [realpath.Follow] has come to.
+// lstat is [regular.Lstat] for a path that [regular.Follow] has come to.
 func (r Root) lstat(at string) (mode uint32, target string, err error) {
 	f, err := r.below(at, unix.O_PATH)
 	if err != nil {
@@ -214,7 +213,7 @@ func (r Root) Readlink(name string) (string, error) {
 	}
 	look := r.lstat
 	if r.IsHost() {
-		look = realpath.Lstat
+		look = regular.Lstat
 	}
 	mode, target, err := look(path.Join(dir, path.Base(name)))
 	if err == nil && mode&unix.S_IFMT != unix.S_IFLNK {

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"cuda-runpath/pkg/realpath"
+	"cuda-runpath/pkg/regular"
 )
 
 // made writes files below a new directory; a value that begins with "-> " is a symbolic link.
@@ -139,7 +139,7 @@ func TestFortyLinks(t *testing.T) {
 	if got, err := r.Resolve("/41"); !errors.Is(err, syscall.ELOOP) {
 		t.Errorf("41 links: %q, %v", got, err)
 	}
-	if got, err := realpath.Of(filepath.Join(r.Dir, "40")); err != nil || filepath.Base(got) != "file" {
+	if got, err := regular.Real(filepath.Join(r.Dir, "40")); err != nil || filepath.Base(got) != "file" {
 		t.Errorf("40 links: %q, %v", got, err)
 	}
 	// The kernel agrees.

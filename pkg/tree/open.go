@@ -7,7 +7,7 @@ import (
 	"sync"
 	"syscall"
 
-	"cuda-runpath/pkg/realpath"
+	"cuda-runpath/pkg/regular"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,7 +20,7 @@ func Open(path string) (*File, error) {
 	buf := heads.Get().(*[headSize]byte)
 	f := open(here, path, path, false, &openNoatime, buf[:])
 	if errors.Is(f.Err, unix.ELOOP) { // O_NOFOLLOW's word for a link
-		at, err := realpath.Of(path)
+		at, err := regular.Real(path)
 		if err != nil {
 			heads.Put(buf)
 			return nil, &fs.PathError{Op: "open", Path: path, Err: err}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 
-	"cuda-runpath/pkg/realpath"
 	"cuda-runpath/pkg/regular"
 
 	"golang.org/x/sys/unix"
@@ -158,7 +157,7 @@ func Real(fd int, path string) (string, error) {
 	if real, err := os.Readlink(regular.ProcPath(fd)); err == nil {
 		return real, nil
 	}
-	return realpath.Of(path)
+	return regular.Real(path)
 }
 
 // prefix is what the paths of files below the root begin with.

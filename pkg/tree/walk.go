@@ -12,7 +12,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"cuda-runpath/pkg/realpath"
 	"cuda-runpath/pkg/regular"
 
 	"golang.org/x/sys/unix"
@@ -366,7 +365,7 @@ func realPath(p string, link bool, parents map[string]string) (string, error) {
 		p = wd + "/" + p // filepath.Join takes "a/.." for ".", which a may not lead to
 	}
 	resolve := func(p string) string {
-		if real, err := realpath.Of(p); err == nil {
+		if real, err := regular.Real(p); err == nil {
 			return real
 		}
 		return filepath.Clean(p)

@@ -23,7 +23,7 @@ import (
 	"cuda-runpath/pkg/inorder"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/normal"
-	"cuda-runpath/pkg/realpath"
+	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/scripts"
@@ -107,7 +107,7 @@ func (f *fixing) walk(roots *tree.Roots) error {
 				x.script = file.Path
 				return x, err == nil
 			}
-			real, err := realpath.Of(file.Path)
+			real, err := regular.Real(file.Path)
 			x.fixed = &fixed{path: file.Path, first: file.SameAs, real: real, at: file.Target()}
 			return x, err == nil
 		}, func(x seen) {

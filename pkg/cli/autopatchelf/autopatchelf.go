@@ -10,7 +10,6 @@ import (
 	"maps"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -26,6 +25,7 @@ import (
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/fixup"
 	"cuda-runpath/pkg/normal"
+	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/tree"
@@ -774,13 +774,11 @@ func (a *autoPatchelf) events(plans []*fixup.Plan) {
 func undo(s *walk.Session, c *command.Line) error {
 	t := s.Telling()
 	paths := slices.DeleteFunc(slices.Clone(s.Paths), func(path string) bool {
-		real, err := filepath.EvalSymlinks(path)
+		real, err := regular.Real(path)
 		if err != nil || s.Refuse == nil {
 			return false // Undo says what is wrong with it
 		}
-		if real, err = filepath.Abs(real); err == nil {
-			err, _ = s.Refuse(real, true)
-		}
+		err, _ = s.Refuse(real, true)
 		if err != nil {
 			r := walk.NewReport(path, nil)
 			r.Fail(err)

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"cuda-runpath/pkg/regular"
 )
 
 // Functions that packages call by hand.
@@ -57,7 +59,7 @@ func (b *build) onFiles(function string, args []string) error {
 	}
 	var files []string
 	for _, name := range named {
-		file, err := filepath.EvalSymlinks(name)
+		file, err := regular.Real(name)
 		switch {
 		case err == nil:
 			files = append(files, file)

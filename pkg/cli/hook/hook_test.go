@@ -220,12 +220,18 @@ func TestFunctions(t *testing.T) {
 	file := filepath.Join(out, "f")
 	os.WriteFile(file, nil, 0o644)
 	os.Symlink("f", file+"-link")
+	for i, to := 1, "f"; i <= 41; i++ {
+		next := fmt.Sprint("f-", i)
+		os.Symlink(to, filepath.Join(out, next))
+		to = next
+	}
 	for _, c := range []struct {
 		call string
 		more state
 		want []string
 	}{
 		{"addDriverRunpath --force-rpath -- F-link", nil, []string{"run /T/bin/autoAddDriverRunpath --force-rpath COMMON --compat /C -- F", "status 0"}},
+		{"addDriverRunpath F-40 F-41", nil, []string{"log warning: addDriverRunpath: F-41 does not exist", "-- F", "status 0"}},
 		{"addDriverRunpath F gone", nil, []string{"log warning: addDriverRunpath: gone does not exist", "run /T/bin/autoAddDriverRunpath COMMON --compat /C -- F", "status 0"}},
 		{"addDriverRunpath gone", state{"cudaRunpathStrict": {"1"}}, []string{"error addDriverRunpath: gone does not exist", "status 1"}},
 		{"addDriverRunpath", nil, []string{"status 0"}},

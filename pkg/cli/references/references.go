@@ -13,8 +13,8 @@ import (
 	"cuda-runpath/pkg/cli/sweep"
 	"cuda-runpath/pkg/cli/walk"
 	"cuda-runpath/pkg/gpucode"
-	"cuda-runpath/pkg/realpath"
 	"cuda-runpath/pkg/references"
+	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/store"
 	"cuda-runpath/pkg/tree"
 )
@@ -174,7 +174,7 @@ func (r *referringFile) read(f *tree.File, to string, failOn []references.Patter
 
 // stored returns the path in this machine's store that a file is in, and "" where it is in none.
 func stored(file string) string {
-	real, err := realpath.Of(file)
+	real, err := regular.Real(file)
 	if err != nil {
 		return ""
 	}

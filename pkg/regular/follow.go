@@ -1,5 +1,4 @@
-// Package realpath follows paths as the kernel does (path_resolution(7)): below a root, or from the machine's own.
-package realpath
+package regular
 
 import (
 	"errors"
@@ -75,9 +74,9 @@ func Follow(name string, start func(abs string) (host, rest string),
 	return at, mode, nil
 }
 
-// Of returns a path of this machine, absolute and free of symbolic links.
+// Real returns a path of this machine, absolute and free of symbolic links.
 // The error does not name the path.
-func Of(p string) (string, error) {
+func Real(p string) (string, error) {
 	if p == "" {
 		return "", syscall.ENOENT
 	}
@@ -97,12 +96,7 @@ func Of(p string) (string, error) {
 // what it holds.
 func Lstat(host string) (mode uint32, target string, err error) {
 	var st unix.Stat_t
-	for {
-		if err = unix.Lstat(host, &st); !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
-	if err == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK {
+	if err = interrupted(func() error { return unix.Lstat(host, &st) }); err == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK {
 		target, err = os.Readlink(host)
 		var pe *fs.PathError
 		if errors.As(err, &pe) {
