@@ -39,7 +39,7 @@ func BenchmarkNothingToDo(b *testing.B) {
 				b.Fatal(p.Object.Path)
 			}
 		}
-		if surprises := ix.Verify(plans, 2); len(surprises) > 0 {
+		if surprises := ix.Verify(); len(surprises) > 0 {
 			b.Fatal(surprises)
 		}
 	}

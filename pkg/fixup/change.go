@@ -25,13 +25,13 @@ type Changing struct {
 // in [Plan.Err], [Plan.Skip], [Plan.Surprises] and [Plan.Result]. After err nothing was
 // changed; stopped, which may be a *[tree.Stopped], is why not all is done.
 func (ix *Index) Change(ctx context.Context, plans []*Plan, c Changing) (stopped, err error) {
-	ix.confirm(plans, c.Jobs)
+	ix.confirm()
 	var steps []Step
 	byPath := map[string]*Plan{}
 	for _, p := range plans {
 		o := p.Object
 		p.Result = Result{Path: o.Path, Known: true, Before: o.State(), After: o.State()}
-		if p.Err != nil || p.Skip != "" || !p.Changes() {
+		if !p.stands() || !p.Changes() {
 			continue
 		}
 		s := Step{At: o.At, From: o.State(), To: p.State(), InPlace: c.InPlace, Shared: c.InPlace && o.LinkedOutside() > 0}
@@ -63,9 +63,8 @@ func (ix *Index) Change(ctx context.Context, plans []*Plan, c Changing) (stopped
 		return nil, err
 	}
 	if again && stopped == nil { // files were counted on that are not as planned
-		ix.asked = nil
 		if ix.loader, stopped = loader.New(loader.Options{NoTries: true}); stopped == nil {
-			ix.confirm(plans, c.Jobs)
+			ix.confirm()
 		}
 	}
 	return stopped, nil
@@ -75,10 +74,10 @@ var errStopped = errors.New("not processed: the run was stopped first; the file 
 
 // confirm asks the loader about the plans, and makes those fail of which it would do something
 // else, until it would do what the others say.
-func (ix *Index) confirm(plans []*Plan, jobs int) {
+func (ix *Index) confirm() {
 	for again := true; again; {
 		again = false
-		for _, s := range ix.Verify(plans, jobs) {
+		for _, s := range ix.Verify() {
 			p := s.Plan
 			again = again || p.Changes()
 			switch {

@@ -36,7 +36,7 @@ type loop struct {
 // planned is what of a plan the starts were asked with.
 type planned struct {
 	State
-	fails bool
+	left bool // not worked on: it has an error, or is skipped
 }
 
 // choice is what the run takes for a file's need.
@@ -93,10 +93,10 @@ func (r *Resolver) loop(plans []*Plan, jobs int, again bool) {
 	}
 }
 
-func (p *Plan) planned() planned { return planned{p.State(), p.Err != nil} }
+func (p *Plan) planned() planned { return planned{p.State(), !p.stands()} }
 
-// surprises is [verify] with what the starts were asked before, but for those in which something has changed since.
-func (w *loop) surprises() []Surprise {
+// surprises is what the starts were asked before, but for those in which something has changed since.
+func (w *loop) surprises() (out []Surprise) {
 	changed := map[*Plan]bool{}
 	for _, p := range w.plans {
 		if w.asked[p] != p.planned() {
@@ -106,13 +106,21 @@ func (w *loop) surprises() []Surprise {
 	if len(changed) > 0 {
 		w.ask(changed)
 	}
-	v := verification{loaded: map[*Plan]bool{}, surprised: map[*Plan]bool{}, seen: map[Surprise]bool{}}
+	seen := map[Surprise]bool{}
 	for _, s := range w.all {
-		if s.plan.Err == nil {
-			v.note(s.plan, slices.DeleteFunc(s.found, func(f Surprise) bool { return f.Plan.Err != nil }), s.err)
+		if !s.plan.stands() {
+			continue
+		}
+		if s.err != nil {
+			out = append(out, Surprise{Plan: s.plan, Err: s.err})
+		}
+		for _, f := range s.found {
+			if f.Plan.stands() && !seen[f] {
+				seen[f], out = true, append(out, f)
+			}
 		}
 	}
-	return v.out
+	return out
 }
 
 // refuse refuses a candidate for each fault, of several starts only with clashes, where another does. It reports

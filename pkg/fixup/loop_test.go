@@ -171,7 +171,7 @@ func TestASecondRunWhereNoChoiceIsRight(t *testing.T) {
 	s.libs("~/libs0", "~/libs1")
 	for range 3 {
 		r := s.resolve()
-		if v := r.index.Verify(r.plans, 2); len(v) == 0 || v[0].Plan != r.plan("out/a/bin/run") {
+		if v := r.index.Verify(); len(v) == 0 || v[0].Plan != r.plan("out/a/bin/run") {
 			t.Fatalf("the program is to fail, and to stay as it is: %v", v)
 		}
 		r.list("out/a/lib/libk.so", "~/out/b/deps")
@@ -395,7 +395,7 @@ func TestARefusalThatCouldNotBeMade(t *testing.T) {
 	s.libs("~/libs0", "~/libs1")
 	r := s.resolve()
 	r.list("out/b/libk.so", "~/out/b:~/libs1")
-	if v := r.index.Verify(r.plans, 2); len(v) > 0 {
+	if v := r.index.Verify(); len(v) > 0 {
 		t.Errorf("%+v", v)
 	}
 }

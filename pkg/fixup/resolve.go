@@ -182,12 +182,15 @@ func (l *Lack) String() string {
 // Opened is a directory outside the tree with libraries that a file opens by name.
 type Opened struct{ Dir, Why string }
 
+// stands reports whether the file is to be as planned: it is not skipped, and has no error.
+func (p *Plan) stands() bool { return p.Skip == "" && p.Err == nil }
+
 // Changes reports whether the file is not yet as planned.
 func (p *Plan) Changes() bool { return p.changes }
 
 func (p *Plan) differs() bool {
 	o := p.Object
-	if p.Skip != "" || p.Err != nil {
+	if !p.stands() {
 		return false
 	}
 	if p.Interpreter != "" && p.Interpreter != o.Interp || p.Note != o.Description {
@@ -267,7 +270,7 @@ func (r *Resolver) ResolveAll(jobs int) []*Plan {
 	r.keepRPath(plans)
 	for _, p := range plans {
 		r.remark(p)
-		if o := p.Object; p.Skip == "" && p.Err == nil && o.program() {
+		if o := p.Object; p.stands() && o.program() {
 			p.NoLoader = r.ix.loader.Interpreter(p.State().Interpreter, o.ABI).Why
 		}
 	}
@@ -308,7 +311,7 @@ func (r *Resolver) keepRPath(plans []*Plan) {
 	var moves []move
 	at := map[string]*Plan{}
 	for _, p := range plans {
-		if o := p.Object; p.Skip == "" && p.Err == nil {
+		if o := p.Object; p.stands() {
 			at[o.Real] = p
 			moves = append(moves, move{Path: o.Real, From: edit.State{Tag: o.Tag, List: p.Before},
 				To: edit.State{Tag: p.State().Tag, List: p.After}})

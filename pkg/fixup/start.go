@@ -19,7 +19,7 @@ type start struct {
 	loads  map[*Plan]bool // files of the tree
 	asks   []ask
 	faults []fault
-	found  []Surprise // see verification
+	found  []Surprise // see [Index.Verify]
 	err    error
 }
 
@@ -94,7 +94,7 @@ func (w *loop) start(l *loader.Loader, p *Plan) *start {
 		if from != nil {
 			s.loads[from] = true
 			if p.Object.program() {
-				s.differs(compare(from, o, load, p, w.planned))
+				s.found = append(s.found, compare(from, o, load, p, w.planned)...)
 			}
 		}
 		for _, u := range o.Uses {
@@ -129,18 +129,9 @@ func (w *loop) start(l *loader.Loader, p *Plan) *start {
 		}
 	}
 	if !p.Object.program() && p.Err == nil {
-		s.differs(compare(p, load.Main, load, p, w.planned))
+		s.found = append(s.found, compare(p, load.Main, load, p, w.planned)...)
 	}
 	return s
-}
-
-// differs keeps what is not as it was planned.
-func (s *start) differs(found []Surprise) {
-	for _, f := range found {
-		if f.Text != "" {
-			s.found = append(s.found, f)
-		}
-	}
 }
 
 // of returns the plan of an object's file; nil for one that is not the tree's.
