@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/tree"
 )
@@ -96,12 +95,12 @@ func (rs *Records) open(ctx context.Context, paths []string, waiting func(tree s
 			continue
 		}
 		before = r
-		fd, err := unix.Openat(int(r.in.Fd()), r.name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		fd, err := regular.OpenBelow(int(r.in.Fd()), r.name, unix.O_RDONLY|unix.O_DIRECTORY)
 		if err != nil {
 			continue // one that may not be read is not walked either
 		}
 		rs.locks = append(rs.locks, os.NewFile(uintptr(fd), r.root)) // whose lock (flock(2)) is the record's
-		if err := tree.Lock(ctx, fd, func() { waiting(r.root) }); err != nil {
+		if err := regular.Lock(ctx, fd, 0, func() { waiting(r.root) }); err != nil {
 			rs.Close()
 			return fmt.Errorf("waiting for another run on %s: %w", r.root, err)
 		}
@@ -243,7 +242,7 @@ func (r *Record) taken(steps []recorded, was func(*Step) bool) error {
 func (rs *Records) folder(path string) *folder {
 	f := rs.folders[path]
 	if f == nil {
-		dir, err := plainfile.OpenDir(path)
+		dir, err := regular.OpenDir(path)
 		if err != nil {
 			dir = nil
 		}

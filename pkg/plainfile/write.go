@@ -254,15 +254,6 @@ func (fd descriptor) Write(b []byte) (done int, err error) {
 	return done, err
 }
 
-// OpenDir opens a directory, also one that may not be listed.
-func OpenDir(name string) (*os.File, error) {
-	dir, err := os.OpenFile(name, os.O_RDONLY|unix.O_DIRECTORY, 0)
-	if errors.Is(err, fs.ErrPermission) {
-		dir, err = os.OpenFile(name, unix.O_PATH|unix.O_DIRECTORY, 0)
-	}
-	return dir, err
-}
-
 // Masked returns the mode that the umask leaves of one, for [Replace].
 func Masked(perm fs.FileMode) fs.FileMode { return perm &^ umask() }
 

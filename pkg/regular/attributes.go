@@ -24,13 +24,13 @@ func (n *Nameless) Resemble(old int, st *unix.Stat_t, privileges bool) error {
 		return err
 	}
 	if now.Uid != st.Uid || now.Gid != st.Gid {
-		if err := interrupted(func() error { return unix.Fchown(n.fd, int(st.Uid), int(st.Gid)) }); err != nil {
+		if err := Uninterrupted(func() error { return unix.Fchown(n.fd, int(st.Uid), int(st.Gid)) }); err != nil {
 			return fmt.Errorf("%w: %w", ErrOwner, err)
 		}
 	}
 	// user(7): of a file that its owner may not write, not even the owner may set an attribute user.*.
 	chmod := func(mode uint32) error {
-		if err := interrupted(func() error { return unix.Fchmod(n.fd, mode) }); err != nil {
+		if err := Uninterrupted(func() error { return unix.Fchmod(n.fd, mode) }); err != nil {
 			return fmt.Errorf("giving it the file's mode: %w", err)
 		}
 		return nil
@@ -63,8 +63,8 @@ func (n *Nameless) Resemble(old int, st *unix.Stat_t, privileges bool) error {
 
 const capabilities = "security.capability"
 
-// interrupted calls f again while a signal has interrupted it.
-func interrupted(f func() error) error {
+// Uninterrupted calls f again while a signal has interrupted it.
+func Uninterrupted(f func() error) error {
 	for {
 		if err := f(); err != unix.EINTR {
 			return err

@@ -92,11 +92,20 @@ func Real(p string) (string, error) {
 	return host, err
 }
 
+// RealOf returns the absolute path, free of symbolic links, of what is open at a descriptor. Where there is no /proc, it
+// is what path leads to by now.
+func RealOf(fd int, path string) (string, error) {
+	if real, err := os.Readlink(ProcPath(fd)); err == nil {
+		return real, nil
+	}
+	return Real(path)
+}
+
 // Lstat returns st_mode of a path of this machine and, where it is a symbolic link,
 // what it holds.
 func Lstat(host string) (mode uint32, target string, err error) {
 	var st unix.Stat_t
-	if err = interrupted(func() error { return unix.Lstat(host, &st) }); err == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK {
+	if err = Uninterrupted(func() error { return unix.Lstat(host, &st) }); err == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK {
 		target, err = os.Readlink(host)
 		var pe *fs.PathError
 		if errors.As(err, &pe) {

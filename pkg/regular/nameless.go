@@ -1,6 +1,7 @@
 package regular
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -71,7 +72,7 @@ func NewNameless(at int, base string) (*Nameless, error) {
 		})
 		// Who came before the lock has taken the file for what a killed process left.
 		var now unix.Stat_t
-		if err != nil || unix.Flock(n.fd, unix.LOCK_EX) != nil || unix.Fstat(n.fd, &now) != nil || now.Nlink > 0 {
+		if err != nil || Lock(context.Background(), n.fd, 0, nil) != nil || unix.Fstat(n.fd, &now) != nil || now.Nlink > 0 {
 			break
 		}
 		unix.Close(n.fd)
@@ -79,7 +80,7 @@ func NewNameless(at int, base string) (*Nameless, error) {
 	if err != nil {
 		return nil, err
 	}
-	_ = lock(n.fd) // nobody knows it yet
+	_ = TryLock(n.fd) // nobody knows it yet
 	n.File = os.NewFile(uintptr(n.fd), base)
 	return n, nil
 }
@@ -128,7 +129,7 @@ func RemoveLeft(at int, name string) (removed bool, err error) {
 		return false, err
 	}
 	defer unix.Close(left) // and with it the lock
-	if err := lock(left); err != nil {
+	if err := TryLock(left); err != nil {
 		return false, err
 	}
 	return remove(at, name, left)
@@ -214,12 +215,4 @@ func (n *Nameless) Close() {
 		}
 	}
 	n.File.Close()
-}
-
-// lock takes the lock of a file, without waiting. Where there are none, it succeeds.
-func lock(fd int) error {
-	if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
-		return err
-	}
-	return nil
 }

@@ -121,6 +121,15 @@ func ReadAll(f *os.File, name string, limit int64) ([]byte, error) {
 	return b.Bytes(), err
 }
 
+// OpenDir opens a directory, also one that may not be listed.
+func OpenDir(name string) (*os.File, error) {
+	dir, err := os.OpenFile(name, os.O_RDONLY|unix.O_DIRECTORY, 0)
+	if errors.Is(err, fs.ErrPermission) {
+		dir, err = os.OpenFile(name, unix.O_PATH|unix.O_DIRECTORY, 0)
+	}
+	return dir, err
+}
+
 // SyncDir writes a directory's names through to the disk, where it may be listed.
 func SyncDir(at int) error {
 	fd, err := Descriptor(at, ".", unix.O_RDONLY|unix.O_DIRECTORY)

@@ -16,7 +16,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/regular"
-	"cuda-runpath/pkg/tree"
 )
 
 // Root is a directory that stands for "/". The zero value is the machine's own root.
@@ -71,12 +70,7 @@ func (r Root) Steps(name string) ([]string, error) {
 func (r Root) resolve(name string, step func(string)) (string, error) {
 	at, _, err := regular.Follow(name, func(p string) (string, string) { return "", p },
 		func(p string) (mode uint32, target string, err error) {
-			if r.IsHost() {
-				mode, target, err = regular.Lstat(p)
-			} else {
-				mode, target, err = r.lstat(p)
-			}
-			if err == nil {
+			if mode, target, err = r.lstat(p); err == nil {
 				step(p)
 			}
 			return mode, target, err
@@ -89,6 +83,9 @@ func (r Root) resolve(name string, step func(string)) (string, error) {
 
 // lstat is [regular.Lstat] for a path that [regular.Follow] has come to.
 func (r Root) lstat(at string) (mode uint32, target string, err error) {
+	if r.IsHost() {
+		return regular.Lstat(at)
+	}
 	f, err := r.below(at, unix.O_PATH)
 	if err != nil {
 		return 0, "", err
@@ -152,13 +149,7 @@ func (r Root) below(at string, flags int) (*os.File, error) {
 		}
 		defer top.Close()
 	}
-	var fd int
-	var err error
-	if below := strings.Trim(at, "/"); below == "" {
-		fd, err = unix.Openat(int(top.Fd()), ".", flags|unix.O_CLOEXEC, 0)
-	} else {
-		fd, err = tree.OpenBelow(int(top.Fd()), below, flags)
-	}
+	fd, err := regular.OpenBelow(int(top.Fd()), strings.Trim(at, "/"), flags)
 	if err != nil {
 		return nil, err
 	}
@@ -211,11 +202,7 @@ func (r Root) Readlink(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	look := r.lstat
-	if r.IsHost() {
-		look = regular.Lstat
-	}
-	mode, target, err := look(path.Join(dir, path.Base(name)))
+	mode, target, err := r.lstat(path.Join(dir, path.Base(name)))
 	if err == nil && mode&unix.S_IFMT != unix.S_IFLNK {
 		err = &fs.PathError{Op: "readlink", Path: name, Err: unix.EINVAL}
 	}

@@ -3,7 +3,6 @@ package tree
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -115,12 +114,4 @@ func statKind(fd int, name string) uint8 {
 		return unix.DT_UNKNOWN
 	}
 	return uint8(st.Mode & unix.S_IFMT >> 12)
-}
-
-func ignoringEINTR(f func() error) error {
-	for {
-		if err := f(); !errors.Is(err, unix.EINTR) {
-			return err
-		}
-	}
 }

@@ -125,7 +125,7 @@ func open(d *dir, name, path string, follow bool, na *noatime, buf []byte) *File
 
 // look asks what the file is whose head has been read.
 func (c *contents) look() error {
-	if err := ignoringEINTR(func() error { return unix.Fstat(c.fd, &c.stat) }); err != nil {
+	if err := regular.Uninterrupted(func() error { return unix.Fstat(c.fd, &c.stat) }); err != nil {
 		return err
 	}
 	if c.stat.Mode&unix.S_IFMT != unix.S_IFREG {
@@ -340,16 +340,16 @@ func (f *File) openReadOnly(flags int) (fd int, err error) {
 	if err := f.lock(f.fd); err != nil {
 		return -1, err
 	}
-	defer unix.Flock(f.fd, unix.LOCK_UN) //nolint:errcheck // it is, or there are no locks
+	defer regular.Unlock(f.fd)
 	mode := f.stat.Mode & 0o7777
-	if err := ignoringEINTR(func() error { return unix.Fchmod(f.fd, mode|unix.S_IWUSR) }); err != nil {
+	if err := regular.Uninterrupted(func() error { return unix.Fchmod(f.fd, mode|unix.S_IWUSR) }); err != nil {
 		return -1, fmt.Errorf("%w (mode %#o): %w", errReadOnly, mode, err)
 	}
 	fd, err = regular.Descriptor(f.dir.fd, f.name, flags)
-	back := ignoringEINTR(func() error { return unix.Fchmod(f.fd, mode) })
+	back := regular.Uninterrupted(func() error { return unix.Fchmod(f.fd, mode) })
 	var now unix.Stat_t
 	if back == nil {
-		back = ignoringEINTR(func() error { return unix.Fstat(f.fd, &now) })
+		back = regular.Uninterrupted(func() error { return unix.Fstat(f.fd, &now) })
 	}
 	if back != nil && err == nil {
 		unix.Close(fd)
@@ -367,7 +367,7 @@ func (f *File) lock(fd int) error {
 	if f.ctx != nil && !f.alone {
 		_ = f.ctx.Err() // a context that listens for signals does so from here on
 	}
-	if err := Lock(cmp.Or(f.ctx, context.Background()), fd, func() {}); err != nil {
+	if err := regular.Lock(cmp.Or(f.ctx, context.Background()), fd, 0, nil); err != nil {
 		return fmt.Errorf("waiting for another editor of the file: %w", err)
 	}
 	as, err := f.asOpened(fd)
@@ -381,33 +381,12 @@ func (f *File) lock(fd int) error {
 	return nil
 }
 
-// Lock takes the lock of an open file, and waits for who has it, as long as ctx is not cancelled; waiting is called
-// before.
-func Lock(ctx context.Context, fd int, waiting func()) error {
-	for wait := time.Millisecond; !tryLock(fd); wait = min(2*wait, 100*time.Millisecond) {
-		if wait == time.Millisecond {
-			waiting()
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(wait):
-		}
-	}
-	return nil
-}
-
-// tryLock takes the lock of an open file unless another process has it. A file system without locks has free ones only.
-func tryLock(fd int) bool {
-	return !errors.Is(ignoringEINTR(func() error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) }), unix.EWOULDBLOCK)
-}
-
 // asOpened reports whether what is open at a descriptor is the file that was opened to be
 // read, and as it was then. The time of the last change of the inode is one that nobody can
 // set (inode(7), ctime): who sets the modification time back is noticed.
 func (f *File) asOpened(fd int) (bool, error) {
 	var now unix.Stat_t
-	if err := ignoringEINTR(func() error { return unix.Fstat(fd, &now) }); err != nil {
+	if err := regular.Uninterrupted(func() error { return unix.Fstat(fd, &now) }); err != nil {
 		return false, err
 	}
 	if now.Dev != f.stat.Dev || now.Ino != f.stat.Ino || now.Size != f.stat.Size ||
@@ -420,7 +399,7 @@ func (f *File) asOpened(fd int) (bool, error) {
 // leadsTo reports whether a name leads to the file.
 func (f *File) leadsTo(dir int, name string) bool {
 	var now unix.Stat_t
-	err := ignoringEINTR(func() error { return unix.Fstatat(dir, name, &now, unix.AT_SYMLINK_NOFOLLOW) })
+	err := regular.Uninterrupted(func() error { return unix.Fstatat(dir, name, &now, unix.AT_SYMLINK_NOFOLLOW) })
 	return err == nil && f.is(&now)
 }
 
@@ -475,7 +454,7 @@ func capabilities(fd int, mode uint32) []byte {
 func (f *File) restore(fd int, mode uint32, caps []byte) error {
 	var errs []error
 	if mode&(unix.S_ISUID|unix.S_ISGID) != 0 {
-		if err := ignoringEINTR(func() error { return unix.Fchmod(fd, mode) }); err != nil {
+		if err := regular.Uninterrupted(func() error { return unix.Fchmod(fd, mode) }); err != nil {
 			errs = append(errs, fmt.Errorf("setting mode %#o again: %w", mode, err))
 		}
 		var now unix.Stat_t // chmod(2): who is not in the file's group gets no error, and no bit
@@ -485,7 +464,7 @@ func (f *File) restore(fd int, mode uint32, caps []byte) error {
 		}
 	}
 	if caps != nil {
-		if err := ignoringEINTR(func() error { return unix.Fsetxattr(fd, capabilityAttr, caps, 0) }); err != nil {
+		if err := regular.Uninterrupted(func() error { return unix.Fsetxattr(fd, capabilityAttr, caps, 0) }); err != nil {
 			errs = append(errs, fmt.Errorf("the file was edited, but its capabilities are lost (setcap restores them): %w", err))
 		}
 	}
@@ -517,5 +496,5 @@ func (w *output) WriteAt(p []byte, off int64) (n int, err error) {
 
 func (w *output) Truncate(size int64) error {
 	w.wrote = true
-	return ignoringEINTR(func() error { return unix.Ftruncate(w.fd, size) })
+	return regular.Uninterrupted(func() error { return unix.Ftruncate(w.fd, size) })
 }

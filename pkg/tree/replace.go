@@ -70,7 +70,7 @@ func (f *File) Replace(r Replacing, apply func(Copy) error) error {
 	if err := f.lock(f.fd); err != nil {
 		return err
 	}
-	defer unix.Flock(f.fd, unix.LOCK_UN) //nolint:errcheck // it is, or there are no locks
+	defer regular.Unlock(f.fd)
 	at, base := f.dir.fd, f.name
 	if i := strings.LastIndexByte(f.name, '/'); i >= 0 {
 		in, err := regular.Descriptor(at, f.name[:i+1], unix.O_PATH|unix.O_DIRECTORY)
@@ -267,7 +267,7 @@ func (f *File) copyTo(to int, without []Span) error {
 		}
 		at = span.End
 	}
-	return ignoringEINTR(func() error { return unix.Ftruncate(to, size) })
+	return regular.Uninterrupted(func() error { return unix.Ftruncate(to, size) })
 }
 
 // copyData copies what is no hole.
@@ -329,7 +329,7 @@ func (w *output) Zero(off, n int64) error {
 	if n == 0 {
 		return nil
 	}
-	err := ignoringEINTR(func() error {
+	err := regular.Uninterrupted(func() error {
 		return unix.Fallocate(w.fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, off, n)
 	})
 	if !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.ENOSYS) {

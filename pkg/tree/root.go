@@ -1,7 +1,6 @@
 package tree
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -140,7 +139,7 @@ func (r *Root) ask(fd int, path string) error {
 	if r.refuse == nil {
 		return nil
 	}
-	real, err := Real(fd, path)
+	real, err := regular.RealOf(fd, path)
 	if err != nil {
 		return err
 	}
@@ -149,15 +148,6 @@ func (r *Root) ask(fd int, path string) error {
 		r.real = real
 	}
 	return err
-}
-
-// Real returns the absolute path, free of symbolic links, of what is open at a descriptor. Where there is no /proc, it
-// is what path leads to by now.
-func Real(fd int, path string) (string, error) {
-	if real, err := os.Readlink(regular.ProcPath(fd)); err == nil {
-		return real, nil
-	}
-	return regular.Real(path)
 }
 
 // prefix is what the paths of files below the root begin with.
@@ -179,11 +169,7 @@ func (r *Root) OpenDir(path string) (*os.File, error) {
 		return nil, err
 	}
 	defer d.release()
-	open := OpenBelow
-	if path == "" {
-		open, path = regular.Descriptor, "."
-	}
-	fd, err := open(d.fd, path, unix.O_RDONLY|unix.O_DIRECTORY)
+	fd, err := regular.OpenBelow(d.fd, path, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return nil, err
 	}
@@ -239,14 +225,12 @@ func (t *Target) Stat() (st unix.Stat_t, err error) {
 	}
 	defer d.release()
 	dir, name := t.rel()
-	at := d.fd
-	if dir != "" {
-		if at, err = OpenBelow(d.fd, dir, unix.O_PATH|unix.O_DIRECTORY); err != nil {
-			return st, err
-		}
-		defer unix.Close(at)
+	at, err := regular.OpenBelow(d.fd, dir, unix.O_PATH|unix.O_DIRECTORY)
+	if err != nil {
+		return st, err
 	}
-	err = ignoringEINTR(func() error { return unix.Fstatat(at, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
+	defer unix.Close(at)
+	err = regular.Uninterrupted(func() error { return unix.Fstatat(at, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
 	return st, err
 }
 
@@ -278,7 +262,7 @@ func (o *opener) of(t Target) (d *dir, name string, err error) {
 		return nil, "", err
 	}
 	if path != "" {
-		fd, err := OpenBelow(d.fd, path, unix.O_RDONLY|unix.O_DIRECTORY)
+		fd, err := regular.OpenBelow(d.fd, path, unix.O_RDONLY|unix.O_DIRECTORY)
 		d.release()
 		if err != nil {
 			return nil, "", err
@@ -294,59 +278,4 @@ func (o *opener) close() {
 		o.dir.release()
 		o.dir = nil
 	}
-}
-
-var (
-	errNotBelow = errors.New("is not a path below the directory")
-	errLinked   = errors.New("a symbolic link is on the way to it, which is not followed")
-)
-
-// OpenBelow opens what path names below the open directory at. No symbolic link is
-// followed, not at the end either, and there are no components "..", "." or "" in path.
-// O_CLOEXEC is implied. Component by component: openat2(2) is not in Linux 5.5, nor behind an
-// older filter of system calls, and takes no longer path than others.
-func OpenBelow(at int, path string, flags int) (fd int, err error) {
-	for name := range strings.SplitSeq(path, "/") {
-		if name == "" || name == "." || name == ".." {
-			return -1, errNotBelow
-		}
-	}
-	if flags&unix.O_DIRECTORY != 0 {
-		path += "/." // so that a link to a directory is told from what is none
-	}
-	for dir := at; ; dir = fd {
-		name, rest, more := strings.Cut(path, "/")
-		if more {
-			if fd, err = regular.Descriptor(dir, name, unix.O_PATH|unix.O_NOFOLLOW); err == nil {
-				err = notLink(fd)
-			}
-		} else {
-			fd, err = regular.Descriptor(dir, name, flags|unix.O_NOFOLLOW)
-		}
-		if dir != at {
-			unix.Close(dir)
-		}
-		switch {
-		case errors.Is(err, unix.ELOOP):
-			return -1, errLinked
-		case err != nil:
-			return -1, err
-		case !more:
-			return fd, nil
-		}
-		path = rest
-	}
-}
-
-// notLink closes what was opened with O_PATH, with ELOOP, if it is a symbolic link.
-func notLink(fd int) error {
-	var st unix.Stat_t
-	err := ignoringEINTR(func() error { return unix.Fstat(fd, &st) })
-	if err == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK {
-		err = unix.ELOOP
-	}
-	if err != nil {
-		unix.Close(fd)
-	}
-	return err
 }

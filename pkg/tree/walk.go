@@ -274,7 +274,7 @@ func (w *walker) arguments(root *node, paths []string) {
 		if w.FollowArguments {
 			at, flags = p, 0
 		}
-		if a.err = ignoringEINTR(func() error { return unix.Fstatat(unix.AT_FDCWD, at, &st, flags) }); a.err == nil {
+		if a.err = regular.Uninterrupted(func() error { return unix.Fstatat(unix.AT_FDCWD, at, &st, flags) }); a.err == nil {
 			switch st.Mode & unix.S_IFMT {
 			case unix.S_IFDIR:
 				a.dir = true

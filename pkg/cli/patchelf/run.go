@@ -196,7 +196,7 @@ var stores = sync.OnceValue(func() *store.Stores { return store.On(os.Getenv("NI
 
 // warnOfStore says that the file is in a finished path of a Nix store: patchelf writes it all the same.
 func (p *planned) warnOfStore() {
-	real, err := tree.Real(p.f.FD(), p.path)
+	real, err := regular.RealOf(p.f.FD(), p.path)
 	if err != nil {
 		return
 	}

@@ -3,6 +3,7 @@
 package opened
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,7 +19,6 @@ import (
 	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/sysroot"
-	"cuda-runpath/pkg/tree"
 )
 
 // masking is held by who has changed the umask: a process has one, and of two that set it at once the second would
@@ -72,7 +72,7 @@ func Below(top *os.Root, inside string) (at *os.Root, err error) {
 		return top.OpenRoot(".")
 	}
 	err = withFile(top, func(f *os.File) error {
-		fd, err := tree.OpenBelow(int(f.Fd()), inside, unix.O_PATH|unix.O_DIRECTORY)
+		fd, err := regular.OpenBelow(int(f.Fd()), inside, unix.O_PATH|unix.O_DIRECTORY)
 		if err != nil {
 			return &fs.PathError{Op: "open", Path: inside, Err: err}
 		}
@@ -228,22 +228,9 @@ var LockWait = 30 * time.Second
 // Lock takes an exclusive lock and reports whether it has it: not where another process keeps it for LockWait. waiting
 // is called once, where it is not free at once. Where the file system has no locks, it has it.
 func Lock(f *os.File, waiting func()) bool {
-	began := time.Now()
-	for {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err != unix.EWOULDBLOCK && err != unix.EINTR {
-			return true
-		}
-		waited := time.Since(began)
-		if waited > LockWait/15 && waiting != nil {
-			waiting()
-			waiting = nil
-		}
-		if waited > LockWait {
-			return false
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	ctx, cancel := context.WithTimeout(context.Background(), LockWait)
+	defer cancel()
+	return regular.Lock(ctx, int(f.Fd()), LockWait/15, waiting) == nil
 }
 
 // OpenLock opens a lock's file in an open directory, and makes it if need be, so that nobody else can open it.

@@ -56,7 +56,7 @@ func (o *Output) open() error {
 			return unix.EISDIR
 		}
 		o.base = filepath.Base(o.name)
-		o.dir, err = plainfile.OpenDir(filepath.Dir(o.name))
+		o.dir, err = regular.OpenDir(filepath.Dir(o.name))
 		return err
 	}
 	if err != nil {
@@ -70,8 +70,8 @@ func (o *Output) open() error {
 		return err
 	}
 	// The name without links, as the kernel has just followed them; it may be none that this process can name.
-	if real, err := os.Readlink(regular.ProcPath(fd)); err == nil {
-		if o.dir, err = plainfile.OpenDir(filepath.Dir(real)); err == nil {
+	if real, err := regular.RealOf(fd, o.name); err == nil {
+		if o.dir, err = regular.OpenDir(filepath.Dir(real)); err == nil {
 			o.base = filepath.Base(real)
 		}
 	}
@@ -85,7 +85,7 @@ func (o *Output) Info() fs.FileInfo { return o.info }
 // for it, or the one for temporary files where nothing is made beside what the name leads to. It is the output's.
 func (o *Output) Scratch() (dir *os.File, err error) {
 	if o.dir == nil {
-		o.dir, err = plainfile.OpenDir(os.TempDir())
+		o.dir, err = regular.OpenDir(os.TempDir())
 	}
 	return o.dir, err
 }
