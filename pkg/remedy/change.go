@@ -81,6 +81,27 @@ func with(argv []string, flag string, values ...string) []string {
 	return argv
 }
 
+// OfAll returns what helps with all that several remedies, each of a file below a directory, are for: the one that all
+// of them are or, where each adds the driver link alike, that for the whole directory; the zero value where none does,
+// and where dir is "", which is none.
+func OfAll(dir string, all []Remedy) (whole Remedy) {
+	links := func(r Remedy) bool {
+		return r.Change != nil && r.Change.Rules != nil && r.Change.Rules.Maps == runpath.AddDriverLink
+	}
+	for i, r := range all {
+		switch {
+		case i == 0:
+			whole = r
+		case r.Same(all[0]):
+		case dir == "", !links(r), !links(all[0]), !slices.Equal(r.Change.Command(), all[0].Change.Command()):
+			return Remedy{}
+		default:
+			whole = all[0].Instead(append(r.Change.Command(), Operand(dir))...)
+		}
+	}
+	return whole
+}
+
 // Entries returns what the change makes of a run path, where it has no rules.
 func (c *Change) Entries(l runpath.List) runpath.List {
 	l = l.Without(c.RemoveEntries...)

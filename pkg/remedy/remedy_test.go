@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"cuda-runpath/pkg/runpath"
 )
 
 // What is printed is what a shell makes of it.
@@ -59,5 +61,38 @@ func TestRemedies(t *testing.T) {
 	}
 	if r := Do("install it"); r.Whole() != "install it" || r.Command != nil {
 		t.Errorf("%+v", r)
+	}
+}
+
+// What helps with all files of a directory is one command where that is the driver link's, whatever the files are called.
+func TestOfAll(t *testing.T) {
+	link := func(file, at string) Remedy {
+		c := &Change{Rules: &Rules{Maps: runpath.AddDriverLink, DriverLink: at}}
+		r := Run(append(c.Command(), file)...).And("; or not")
+		r.Change = c
+		return r
+	}
+	stub := Run("stubReplace", "d/a")
+	stub.Change = &Change{Rules: &Rules{Maps: runpath.ReplaceStubs}}
+	for _, c := range []struct {
+		all  []Remedy
+		want string
+	}{
+		{nil, ""},
+		{[]Remedy{Do("x")}, "x"},
+		{[]Remedy{Do("x"), Do("x")}, "x"},
+		{[]Remedy{Do("x"), Do("y")}, ""},
+		{[]Remedy{link("d/a b", ""), link("d/it's", "")}, "autoAddDriverRunpath d; or not"},
+		{[]Remedy{link("d/a", "/l"), link("d/b", "/l"), link("d/a", "/l")}, "autoAddDriverRunpath --driver-link /l d; or not"},
+		{[]Remedy{link("d/a", "/l"), link("d/b", "")}, ""},
+		{[]Remedy{link("d/a", ""), stub}, ""},
+		{[]Remedy{stub, link("d/b", "")}, ""},
+	} {
+		if got := OfAll("d", c.all); got.Whole() != c.want {
+			t.Errorf("%q, want %q", got.Whole(), c.want)
+		}
+	}
+	if got := OfAll("", []Remedy{link("d/a", ""), link("d/b", "")}); got.Whole() != "" {
+		t.Errorf("of no directory: %q", got.Whole())
 	}
 }

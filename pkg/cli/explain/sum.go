@@ -39,7 +39,7 @@ func (o *explainOptions) sum(s *walk.Session, a *answer, arg string) (done bool)
 		if s.Verbose {
 			writeWhole(&a.text, arg, sum, s.Ink)
 		} else {
-			writeSum(&a.text, arg, o.below(place), sum, s.Ink)
+			writeSum(&a.text, arg, o.below(place), sum, s.Ink, dir)
 		}
 	}
 	return dir
@@ -61,18 +61,18 @@ type alike struct {
 	hue   command.Hue
 	names []string
 	of    []string
-	fixes [][]string // commands
+	fixes []remedy.Remedy // that have a command
 }
 
 // collect adds what is said of a name, in starts, to what is alike.
-func collect(all []*alike, text string, hue command.Hue, name string, of, fix []string) []*alike {
+func collect(all []*alike, text string, hue command.Hue, name string, of []string, fix remedy.Remedy) []*alike {
 	i := slices.IndexFunc(all, func(a *alike) bool { return a.text == text })
 	if i < 0 {
 		i, all = len(all), append(all, &alike{text: text, hue: hue})
 	}
 	a := all[i]
 	a.names, a.of = remedy.Union(a.names, []string{name}), remedy.Union(a.of, of)
-	if fix != nil {
+	if fix.Command != nil {
 		a.fixes = append(a.fixes, fix)
 	}
 	return all
@@ -80,19 +80,21 @@ func collect(all []*alike, text string, hue command.Hue, name string, of, fix []
 
 // writeSum prints what a reader needs of a place: one line for things that are alike, what is wrong last, and the
 // commands that help alone on their lines.
-func writeSum(w *bytes.Buffer, name string, below func(string) string, sum *places.Sum, ink command.Ink) {
+func writeSum(w *bytes.Buffer, name string, below func(string) string, sum *places.Sum, ink command.Ink,
+	isDir bool) {
+	dir := ""
+	if isDir {
+		dir = name
+	}
 	by := ""
 	if sum.Interpreter != "" {
 		by = " by " + below(sum.Interpreter)
 	}
 	said := true // all that helps
 	help := func(a *alike) {
-		switch {
-		case len(a.fixes) == 1:
-			fmt.Fprintf(w, "  %s\n", command.Printable(remedy.Quote(a.fixes[0]...)))
-		case len(a.fixes) > 1 && a.fixes[0][0] == "autoAddDriverRunpath": // of a directory, all that ask for the driver
-			fmt.Fprintf(w, "  %s\n", command.Printable(remedy.Quote("autoAddDriverRunpath", name)))
-		default:
+		if fix := remedy.OfAll(dir, a.fixes); fix.Command != nil {
+			fmt.Fprintf(w, "  %s\n", command.Printable(fix.Fix))
+		} else {
 			said = said && a.hue == command.Green
 		}
 	}
@@ -133,7 +135,7 @@ func writeSum(w *bytes.Buffer, name string, below func(string) string, sum *plac
 		if by := d.Object.NeededBy; by != nil {
 			text = strings.ReplaceAll(text, " of "+by.Path+".", " of what asks for it.")
 		}
-		driver = collect(driver, text, hue, path.Base(d.Soname), d.Of, d.Command)
+		driver = collect(driver, text, hue, path.Base(d.Soname), d.Of, d.Remedy)
 	}
 	slices.SortStableFunc(driver, func(a, b *alike) int { return strings.Compare(string(b.hue), string(a.hue)) }) // the good first
 	for _, d := range driver {
@@ -149,7 +151,7 @@ func writeSum(w *bytes.Buffer, name string, below func(string) string, sum *plac
 		if before, rest, ok := strings.Cut(text, name); ok && strings.Contains(name, "/") {
 			text = before + "\x00" + strings.ReplaceAll(rest, name, "it")
 		}
-		wrong = collect(wrong, string(f.Severity)+": "+text, hue, name, f.Of, f.Command)
+		wrong = collect(wrong, string(f.Severity)+": "+text, hue, name, f.Of, f.Remedy)
 	}
 	if n := len(wrong) - most; n > 0 {
 		said, wrong = false, wrong[n:]

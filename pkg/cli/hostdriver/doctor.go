@@ -116,11 +116,11 @@ func (c *call) showDiagnosis(d *doctor.Diagnosis) {
 		fmt.Fprint(w, wrap(command.Printable(head)+" (-v)", 0))
 		below, each := command.Below(d.Dirs), false
 		for _, l := range lines {
-			text, fix := below(l.Text), l.Fix(c.host.Root.Dir+d.Program)
+			text, fix := below(l.Text), l.Fix
 			if l.Likewise != nil {
 				text = strings.TrimSuffix(text, ".") + "; likewise " + below(command.Few(l.Likewise, 3))
 			}
-			each = each || fix == "" && l.Fixes != nil
+			each = each || l.Each
 			say(&l.Fact, text, fix)
 		}
 		if each {

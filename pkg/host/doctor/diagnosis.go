@@ -37,6 +37,10 @@ type Fact struct {
 	// Openers are of the library, as the text says; none where it is loaded.
 	Openers []string `json:"-"`
 
+	// offer makes its remedy of that of an edit, one of edits; nil where it is made of none.
+	offer func(edit remedy.Remedy) remedy.Remedy
+	edits []remedy.Remedy
+
 	unknown bool // because of this, it is not known whether the program works
 	found   bool // the library is here: facts on one file are one, whoever opens it
 }
@@ -52,6 +56,7 @@ type Diagnosis struct {
 	// are shown, of a place.
 	Host string   `json:"-"`
 	Dirs []string `json:"-"`
+	dir  string   // that was named, on this machine; "" where that is none
 	// Asks says that the program, or a library of it, asks for the driver; HostWorks that the host's own programs, which
 	// do not look into the driver link, can work.
 	Asks      bool `json:"-"`

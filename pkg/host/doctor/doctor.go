@@ -142,6 +142,9 @@ func (h *Doctor) itself() string { return h.sudo(remedy.Quote(cmp.Or(h.Itself, "
 // is about. What nothing opens for sure is in nobody's way.
 func (d *Diagnosis) place(system *explain.System, place *starts.Place, look func(*Diagnosis, *explain.Case)) {
 	at := map[string]int{}
+	if system.Loader.Files().IsDir(system.Loader.Absolute(place.Path)) {
+		d.dir = system.Loader.Host(place.Path)
+	}
 	sum := places.Summarize(system, runtime.GOMAXPROCS(0), place, func(its *explain.Case) {
 		name := its.Start.Name()
 		one := &Diagnosis{Program: its.Start.File, Works: true, driverless: d.driverless, noJIT: d.noJIT, noJITError: d.noJITError,
@@ -170,6 +173,12 @@ func (d *Diagnosis) place(system *explain.System, place *starts.Place, look func
 			all := remedy.Union(d.Facts[i].Openers, f.Openers)
 			d.Facts[i].Text, d.Facts[i].Openers = explain.Opened(d.Facts[i].Text, d.Facts[i].Openers, all), all
 			d.Facts[i].unknown = d.Facts[i].unknown || f.unknown
+			if known && f.offer != nil && d.Facts[i].offer != nil {
+				d.Facts[i].edits = append(d.Facts[i].edits, f.edits...)
+				if whole := remedy.OfAll(d.dir, d.Facts[i].edits); whole.Command != nil {
+					d.Facts[i].Remedy = d.Facts[i].offer(whole)
+				}
+			}
 			if d.Facts[i].Of = append(d.Facts[i].Of, name); f.Verdict == Bad {
 				d.Facts[i].Verdict, d.Facts[i].Error = Bad, cmp.Or(d.Facts[i].Error, f.Error)
 			}

@@ -13,13 +13,15 @@ import (
 type Line struct {
 	Fact              // the first one
 	Likewise []string // what else it is said of
-	Fixes    []string
+	// Fix is what helps with all that it is said of; Each: there is something for each alone.
+	Fix  string
+	Each bool
 }
 
 // Needed returns the facts that a reader needs, the worst last: one line for those that are alike but for the file and
 // the library that they are about. Of the others it returns how many are in order, and how many are worth knowing.
 func (d *Diagnosis) Needed() (lines []*Line, good, notes int) {
-	at := map[string]*Line{}
+	at, alike := map[string]*Line{}, map[*Line][]*Fact{}
 	for _, f := range d.Facts {
 		switch {
 		case f.Verdict == Good:
@@ -51,9 +53,12 @@ func (d *Diagnosis) Needed() (lines []*Line, good, notes int) {
 		if f.Verdict == Bad {
 			l.Verdict, l.Error = Bad, cmp.Or(l.Error, f.Error)
 		}
-		if fix := f.Whole(); fix != "" {
-			l.Fixes = remedy.Union(l.Fixes, []string{fix})
+		if f.Whole() != "" {
+			alike[l] = append(alike[l], &f)
 		}
+	}
+	for _, l := range lines {
+		l.Fix, l.Each = d.ofAll(alike[l])
 	}
 	worst := []Verdict{Note, Warning, Bad}
 	slices.SortStableFunc(lines, func(a, b *Line) int {
@@ -62,25 +67,25 @@ func (d *Diagnosis) Needed() (lines []*Line, good, notes int) {
 	return lines, good, notes
 }
 
-// Fix returns what helps with all that a line is said of, of which each is below a directory; "" where that is said of
-// each alone.
-func (l *Line) Fix(dir string) string {
-	if len(l.Fixes) < 2 {
-		return strings.Join(l.Fixes, "")
-	}
-	// The driver link may be given to all of a directory.
-	fix := ""
-	for _, one := range l.Fixes {
-		command := strings.Index(one, "autoAddDriverRunpath ")
-		if command < 0 || strings.ContainsAny(one, `'"`) {
-			return ""
+// ofAll returns what helps with all that facts say, as people read it; "" where that is something for each alone.
+func (d *Diagnosis) ofAll(facts []*Fact) (fix string, each bool) {
+	var edits []remedy.Remedy
+	for _, f := range facts {
+		if edits = append(edits, f.edits...); f.offer == nil {
+			edits = append(edits, remedy.Remedy{})
 		}
-		end := command + strings.IndexByte(one[command:]+",", ',') // of the path, which is the command's last word
-		path := strings.LastIndex(one[:end], " ") + 1
-		if one = one[:path] + remedy.Quote(dir) + one[end:]; fix != "" && fix != one {
-			return ""
-		}
-		fix = one
 	}
-	return fix
+	whole := remedy.OfAll(d.dir, edits)
+	var all []string
+	for _, f := range facts {
+		r := f.Remedy
+		if whole.Command != nil {
+			r = f.offer(whole)
+		}
+		all = remedy.Union(all, []string{r.Whole()})
+	}
+	if len(all) != 1 {
+		return "", len(all) > 1
+	}
+	return all[0], false
 }

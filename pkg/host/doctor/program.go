@@ -284,6 +284,7 @@ func (h *Doctor) checkLibrary(d *Diagnosis, its *explain.Case, v *explain.Verdic
 	}
 	run := d.run(load)
 	install := h.installing()
+	var offer func(edit remedy.Remedy) remedy.Remedy
 	switch {
 	case v.Origin == explain.FromCompat:
 		subject = "compat package"
@@ -318,17 +319,21 @@ func (h *Doctor) checkLibrary(d *Diagnosis, its *explain.Case, v *explain.Verdic
 		if !linkWorks {
 			fix = fix.And("; for all programs: " + install)
 		}
-	case v.Kind == finding.NoDriverLink && linkWorks:
-		fix = remedy.Run(v.Command...)
 	case v.Kind == finding.NoDriverLink:
-		fix = remedy.Do(d.offer(run + "; or for good: " + remedy.Quote(v.Command...) + ", then " + install))
+		offer = func(edit remedy.Remedy) remedy.Remedy {
+			if linkWorks {
+				return remedy.Run(edit.Command...)
+			}
+			return remedy.Do(d.offer(run + "; or for good: " + edit.Fix + ", then " + install))
+		}
+		fix = offer(v.Remedy)
 	case o.Found() && path.Dir(o.Path) != h.Machine.Link(h.Prefix): // by a directory in which another driver is
 		fix = remedy.Do(run + ", or remove that driver")
 	default:
 		fix = remedy.Do(d.offer(run + ", or for all programs: " + install))
 	}
 	if d.clash != "" && bad == Bad && !o.Found() {
-		fix = remedy.Do("%s", remedy.Text(d.clash))
+		fix, offer = remedy.Do("%s", remedy.Text(d.clash)), nil
 	}
 	text := v.Text
 	if subject == path.Base(v.Soname) { // else that says which one it is about
@@ -339,6 +344,9 @@ func (h *Doctor) checkLibrary(d *Diagnosis, its *explain.Case, v *explain.Verdic
 	}
 	f := d.addRemedy(subject, bad, from, fix, "%s", text)
 	f.Kind, f.Library, f.Openers, f.found = v.Kind, path.Base(o.Name), v.Openers, o.Found()
+	if f.offer = offer; offer != nil {
+		f.edits = []remedy.Remedy{v.Remedy}
+	}
 	if bad == Bad && (o.Found() || !o.Certain()) { // else the program does not start
 		f.Error = v.Answer
 	}
