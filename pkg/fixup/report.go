@@ -171,6 +171,8 @@ func (a *Absence) Remedy(m Mode) (r remedy.Remedy) {
 	case len(a.Attributes) > 0:
 		add("add "+a.packages(m)+" to buildInputs",
 			fmt.Sprintf("--libs DIR, where DIR is the lib directory of %s (nixpkgs)", a.packages(m)))
+	case slices.ContainsFunc(a.Rejected, Rejection.tooNew):
+		add("", "--libs DIR, where DIR has it from the nixpkgs that the Python is from; or a newer Python")
 	default:
 		it := "it"
 		if a.old() {

@@ -97,6 +97,12 @@ type Rejection struct {
 	Own  bool // in the tree
 }
 
+// newer begins why a library is not taken that the C library is too old for which is there before it.
+const newer = "needs a newer C library: "
+
+// tooNew reports whether the library that was not taken is too new for the C library.
+func (r Rejection) tooNew() bool { return strings.HasPrefix(r.Why, newer) }
+
 // lacksVersions says why a library that does not define the versions that a file needs of it is not taken.
 func lacksVersions(names []string) string { return lacks + strings.Join(names, ", ") }
 
@@ -218,6 +224,8 @@ type Resolver struct {
 	today        *today                     // nil in a build that has interpreters: nothing of the host counts
 	deep         func() map[string][]string // Sources.deep
 	libC         LibC                       // without interpreters that of the host
+	openers      sync.Map                   // of Settings.Opener, by path, what each has loaded by name; see opener.go
+	newer        sync.Map                   // by opener and candidate, what [Resolver.tooNew] says
 }
 
 // NewResolver reads the interpreters.
@@ -853,6 +861,9 @@ func (r *Resolver) refuse(p *Plan, name string, c Candidate) string {
 		if symbol := loader.AssertsFor(lib.File, o.File, name, in.Version); symbol != "" {
 			return fmt.Sprintf("has no symbol versions, and glibc %v fails where it binds %s to it", in.Version, symbol)
 		}
+	}
+	if r.s.Opener != nil && !o.program() {
+		return r.tooNew(r.s.Opener(o.Real), lib)
 	}
 	return ""
 }

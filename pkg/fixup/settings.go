@@ -61,6 +61,9 @@ type Settings struct {
 	// Loaded, where not nil, reports whether a file, by its real path, finds a library loaded when it is opened: one of
 	// another package is then no surprise.
 	Loaded func(file, name string) bool
+	// Opener, where not nil, returns the program that opens a library of the tree, by its real path, where one is known:
+	// "" else. What its C library lacks nothing that it opens can have.
+	Opener func(library string) string
 	// Map is applied to every run path at the end. It is called from several goroutines.
 	Map func(o *Object, l runpath.List) runpath.List
 	// Note returns the description of the resolution note that is right for a file with a run

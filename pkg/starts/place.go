@@ -55,7 +55,7 @@ func PlaceOf(ctx context.Context, l *loader.Loader, file string) (*Place, error)
 	own := true // what the interpreter has itself is asked about
 	if l.Files().IsDir(l.Absolute(file)) {
 		walks = []string{file}
-		p.Python, own = pythonIn(l, l.Absolute(file))
+		p.Python, own = PythonIn(l, l.Absolute(file))
 	} else {
 		t := started(l, file, Wrappers)
 		if p.Python = PythonOf(l, t); p.Python == nil || t.Script != "" {
@@ -281,10 +281,10 @@ func (p *Place) imports(f *files.File) bool {
 	return err == nil && (linkage.HasName("PyInit_") || name == "__init__")
 }
 
-// pythonIn returns the installation of Python that a directory is, or is for: the interpreter in its bin, else that of
+// PythonIn returns the installation of Python that a directory is, or is for: the interpreter in its bin, else that of
 // the packages which a path of a store is to be installed with, where modules are found that this one imports; own says
-// that it is in the directory.
-func pythonIn(l *loader.Loader, dir string) (p *Python, own bool) {
+// that it is in the directory. nil where none is known.
+func PythonIn(l *loader.Loader, dir string) (p *Python, own bool) {
 	with := append([]string{dir}, strings.Fields(source(l, dir+"/nix-support/propagated-build-inputs"))...)
 	for i, prefix := range with {
 		names := sorted(l.Files().Names(prefix + "/bin"))

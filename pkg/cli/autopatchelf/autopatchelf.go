@@ -230,6 +230,7 @@ func newAutoPatchelf(c *command.Line, s *walk.Session) (*autoPatchelf, error) {
 	a.imported = func() *imported { return nil }
 	if mode == fixup.Repair {
 		a.imported = importing(s.Context, a.sources.Paths)
+		a.settings.Opener = openers(a.sources.Paths)
 	}
 	a.settings.Loaded = func(file, name string) bool { return a.imported().loads(file, name) }
 	return a, nil

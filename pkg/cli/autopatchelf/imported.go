@@ -3,10 +3,12 @@ package autopatchelf
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/process"
+	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/starts"
 )
 
@@ -47,6 +49,27 @@ func importing(ctx context.Context, paths []string) func() *imported {
 		}
 		return m
 	})
+}
+
+// openers returns what tells which interpreter of Python opens a file below some paths, by its real path; "" for none.
+func openers(paths []string) func(file string) string {
+	var dirs, programs []string
+	l, err := loader.New(loader.Options{NoTries: true})
+	for _, path := range paths {
+		real, unreal := regular.Real(path)
+		if err != nil || unreal != nil {
+			continue
+		}
+		if python, _ := starts.PythonIn(l, real); python != nil {
+			dirs, programs = append(dirs, real+"/"), append(programs, python.Start.File)
+		}
+	}
+	return func(file string) string {
+		if i := slices.IndexFunc(dirs, func(dir string) bool { return strings.HasPrefix(file, dir) }); i >= 0 {
+			return programs[i]
+		}
+		return ""
+	}
 }
 
 // add adds what is known of a process.

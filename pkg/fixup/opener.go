@@ -1,0 +1,68 @@
+package fixup
+
+import (
+	"fmt"
+	"strings"
+
+	"cuda-runpath/pkg/files"
+	"cuda-runpath/pkg/loader"
+)
+
+// there is what a program has loaded, by the names that it was asked for by: the C library is there before all that the
+// program opens, whatever that has in its run path (dl_map_object in elf/dl-load.c of glibc).
+func (r *Resolver) there(program string) map[string]*loader.Object {
+	if had, known := r.openers.Load(program); known {
+		return had.(map[string]*loader.Object)
+	}
+	had := map[string]*loader.Object{}
+	if load, err := r.ix.loader.Load(program); err == nil {
+		for _, o := range load.Objects {
+			if o.File != nil && o != load.Main {
+				had[o.Name] = o
+			}
+		}
+	}
+	r.openers.Store(program, had)
+	return had
+}
+
+// tooNew says which symbol versions a candidate, or what it brings, needs of the C library of the program that opens
+// what needs the candidate, and that this lacks; "" for none.
+func (r *Resolver) tooNew(program string, lib *Object) (why string) {
+	key := [2]string{program, lib.Real}
+	if said, known := r.newer.Load(key); known {
+		return said.(string)
+	}
+	defer func() { r.newer.Store(key, why) }()
+	had := r.there(program)
+	load, err := r.ix.loader.Start(lib.Real, r.ix.interpreterOf(program), loader.Environment{})
+	if len(had) == 0 || err != nil {
+		return ""
+	}
+	for _, o := range load.Objects {
+		if o.File == nil || had[o.Name] != nil && o != load.Main {
+			continue
+		}
+		for _, u := range o.Uses {
+			c := had[u.Name]
+			if c == nil || !files.OfCLibrary(u.Name) || c.File.Serves(o.File, u.Name) {
+				continue
+			}
+			why = fmt.Sprintf("%s%s, which %s has loaded, lacks %s", newer, c.Path, program,
+				strings.Join(c.File.Lacks(o.File, u.Name), ", "))
+			if o != load.Main {
+				why += ", for " + o.Path
+			}
+			return why
+		}
+	}
+	return ""
+}
+
+// interpreterOf is the interpreter that a program asks for; "" where it cannot be read.
+func (ix *Index) interpreterOf(program string) string {
+	if o := ix.file(program); o != nil {
+		return o.Interp
+	}
+	return ""
+}
