@@ -196,19 +196,19 @@ var byName = map[string]string{
 
 // writers are the places that may all the same, and why.
 var writers = map[string]string{
-	"pkg/plainfile/redirect/redirect.go os.OpenFile": "a link that leads to no file: only the kernel knows whether it may be followed",
-	"pkg/cli/patchelf/output.go os.OpenFile":         "patchelf's --output: an ELF file, written by descriptor, where a shell's > would",
-	"pkg/edit/runpaths/offer.go os.MkdirAll":         "the directory of --offer, by the name that was given, which is then opened once",
-	"pkg/cli/hook/moments.go os.MkdirAll":            "the stubs of a build, in the directory that is the build's own",
-	"pkg/cli/hook/moments.go os.Symlink":             "the same",
-	"pkg/host/opened/opened.go os.Mkdir":             "makes what is not there, and changes nothing that is",
-	"pkg/host/opened/opened.go os.MkdirAll":          "makes what is not there, and changes nothing that is",
-	"pkg/host/private/private.go os.Chtimes":         "the user's own cache, which OpenCache lets nobody else write: only lets a directory live longer",
-	"pkg/host/private/private.go os.RemoveAll":       "the user's own cache, which OpenCache lets nobody else write",
-	"pkg/host/private/private.go os.Remove":          "the user's own cache, which OpenCache lets nobody else write",
-	"pkg/host/run/run.go os.Symlink":                 "in a file system of the process's own",
-	"pkg/host/run/run.go os.Remove":                  "in a file system of the process's own",
-	"pkg/host/run/run.go os.WriteFile":               "an empty file to mount on, in a file system of the process's own",
+	"pkg/plainfile/output.go os.OpenFile":      "a link that leads to no file: only the kernel knows whether it may be followed",
+	"pkg/cli/patchelf/output.go os.OpenFile":   "patchelf's --output: an ELF file, written by descriptor, where a shell's > would",
+	"pkg/edit/runpaths/offer.go os.MkdirAll":   "the directory of --offer, by the name that was given, which is then opened once",
+	"pkg/cli/hook/moments.go os.MkdirAll":      "the stubs of a build, in the directory that is the build's own",
+	"pkg/cli/hook/moments.go os.Symlink":       "the same",
+	"pkg/plainfile/dirs.go os.Mkdir":           "makes what is not there, and changes nothing that is",
+	"pkg/plainfile/dirs.go os.MkdirAll":        "makes what is not there, and changes nothing that is",
+	"pkg/host/private/private.go os.Chtimes":   "the user's own cache, which OpenCache lets nobody else write: only lets a directory live longer",
+	"pkg/host/private/private.go os.RemoveAll": "the user's own cache, which OpenCache lets nobody else write",
+	"pkg/host/private/private.go os.Remove":    "the user's own cache, which OpenCache lets nobody else write",
+	"pkg/host/run/run.go os.Symlink":           "in a file system of the process's own",
+	"pkg/host/run/run.go os.Remove":            "in a file system of the process's own",
+	"pkg/host/run/run.go os.WriteFile":         "an empty file to mount on, in a file system of the process's own",
 }
 
 // Files are written in one place, but for those that the list gives a reason for; and what is on the list is there.

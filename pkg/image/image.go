@@ -34,7 +34,7 @@ import (
 
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/gpucode"
-	"cuda-runpath/pkg/plainfile/redirect"
+	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/thin"
 
@@ -121,7 +121,7 @@ type entry struct {
 	data io.ReaderAt
 }
 
-// Thin reads the image archive at from and writes the thinned one to what `to` leads to, as [redirect.Write] does, at the
+// Thin reads the image archive at from and writes the thinned one to what `to` leads to, as [plainfile.Write] does, at the
 // end. Both are compressed by gzip, or neither is. Errors name the layer and the file in it.
 func Thin(from, to string, o Options) (*Sum, error) {
 	in, is, err := regular.Open(from)
@@ -129,7 +129,7 @@ func Thin(from, to string, o Options) (*Sum, error) {
 		return nil, err
 	}
 	defer in.Close()
-	out, err := redirect.Open(to, 0o666)
+	out, err := plainfile.OpenOutput(to, 0o666)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +152,7 @@ func Thin(from, to string, o Options) (*Sum, error) {
 // work is an image at work.
 type work struct {
 	Options
-	out     *redirect.Output
+	out     *plainfile.Output
 	scratch []*regular.Nameless
 	one     *os.File
 	gzipped bool

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"cuda-runpath/pkg/plainfile"
-	"cuda-runpath/pkg/plainfile/redirect"
 	"cuda-runpath/pkg/regular"
 
 	"golang.org/x/sys/unix"
@@ -24,11 +23,11 @@ import (
 func TestMain(m *testing.M) {
 	if name := os.Getenv("PLAINFILE_TEST_LOOP"); name != "" {
 		for n := 0; ; n++ {
-			_ = redirect.Write(name, 0o644, bytes.Repeat([]byte{'a' + byte(n%2)}, 64<<10))
+			_ = plainfile.Write(name, 0o644, bytes.Repeat([]byte{'a' + byte(n%2)}, 64<<10))
 		}
 	}
 	if name := os.Getenv("PLAINFILE_TEST_ONCE"); name != "" {
-		if err := redirect.Write(name, 0o644, make([]byte, 64<<10)); err != nil {
+		if err := plainfile.Write(name, 0o644, make([]byte, 64<<10)); err != nil {
 			os.Stderr.WriteString(err.Error())
 			os.Exit(1)
 		}
@@ -94,7 +93,7 @@ func TestWriteMakesAFileWithTheUmask(t *testing.T) {
 	old := unix.Umask(0o027)
 	defer unix.Umask(old)
 	name := filepath.Join(dir, "report")
-	if err := redirect.Write(name, 0o666, []byte("new")); err != nil {
+	if err := plainfile.Write(name, 0o666, []byte("new")); err != nil {
 		t.Fatal(err)
 	}
 	want(t, name, "new")
@@ -115,7 +114,7 @@ func TestWriteKeepsModeOwnerAndAttributes(t *testing.T) {
 	}
 	attributes := unix.Setxattr(name, "user.kept", []byte("value"), 0) == nil
 	before := inode(t, name)
-	if err := redirect.Write(name, 0o666, []byte("new")); err != nil {
+	if err := plainfile.Write(name, 0o666, []byte("new")); err != nil {
 		t.Fatal(err)
 	}
 	want(t, name, "new")
@@ -144,7 +143,7 @@ func TestWriteKeepsNoPrivilege(t *testing.T) {
 	put(t, name, "old", 0o755|os.ModeSetuid|os.ModeSetgid|os.ModeSticky)
 	capability := "\x01\x00\x00\x02\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00" // cap_net_bind_service=ep, capability(7)
 	given := unix.Setxattr(name, "security.capability", []byte(capability), 0)
-	if err := redirect.Write(name, 0o666, []byte("new")); err != nil {
+	if err := plainfile.Write(name, 0o666, []byte("new")); err != nil {
 		t.Fatal(err)
 	}
 	want(t, name, "new")
@@ -164,7 +163,7 @@ func TestAUsersOwnFileStays(t *testing.T) {
 	dir := memory(t)
 	put(t, filepath.Join(dir, ".new-report"), "mine", 0o600)
 	for _, data := range []string{"a", "b"} {
-		if err := redirect.Write(filepath.Join(dir, "report"), 0o666, []byte(data)); err != nil {
+		if err := plainfile.Write(filepath.Join(dir, "report"), 0o666, []byte(data)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -180,7 +179,7 @@ func TestWriteGivesNobodyNewRights(t *testing.T) {
 	if out, err := exec.Command("setfacl", "-d", "-m", "u:1234:rw", dir).CombinedOutput(); err != nil {
 		t.Skipf("setfacl: %v: %s", err, out)
 	}
-	if err := redirect.Write(name, 0o666, []byte("new")); err != nil {
+	if err := plainfile.Write(name, 0o666, []byte("new")); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := unix.Getxattr(name, "system.posix_acl_access", nil); err == nil && n > 0 {
@@ -200,10 +199,10 @@ func TestWriteFollowsLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := redirect.Write(filepath.Join(dir, "a"), 0o666, []byte("new")); err != nil {
+	if err := plainfile.Write(filepath.Join(dir, "a"), 0o666, []byte("new")); err != nil {
 		t.Fatal(err)
 	}
-	if err := redirect.Write(filepath.Join(dir, "dangling"), 0o666, []byte("made")); err != nil {
+	if err := plainfile.Write(filepath.Join(dir, "dangling"), 0o666, []byte("made")); err != nil {
 		t.Fatal(err)
 	}
 	want(t, filepath.Join(dir, "real/file"), "new")
@@ -232,7 +231,7 @@ func TestWriteIntoAPipe(t *testing.T) {
 		got <- string(b)
 	}()
 	long := strings.Repeat("x", 200<<10) // more than a pipe holds
-	if err := redirect.Write(name, 0o666, []byte(long)); err != nil {
+	if err := plainfile.Write(name, 0o666, []byte(long)); err != nil {
 		t.Fatal(err)
 	}
 	if s := <-got; s != long {
@@ -245,13 +244,13 @@ func TestWriteIntoAPipe(t *testing.T) {
 
 func TestWriteIntoADevice(t *testing.T) {
 	before := inode(t, "/dev/null")
-	if err := redirect.Write("/dev/null", 0o666, []byte("new")); err != nil {
+	if err := plainfile.Write("/dev/null", 0o666, []byte("new")); err != nil {
 		t.Fatal(err)
 	}
 	if inode(t, "/dev/null") != before {
 		t.Error("the device is another one")
 	}
-	if err := redirect.Write("/dev/full", 0o666, []byte("new")); !errors.Is(err, unix.ENOSPC) {
+	if err := plainfile.Write("/dev/full", 0o666, []byte("new")); !errors.Is(err, unix.ENOSPC) {
 		t.Errorf("/dev/full: %v", err)
 	}
 }
@@ -263,7 +262,7 @@ func TestWriteKeepsHardLinks(t *testing.T) {
 	if err := os.Link(a, b); err != nil {
 		t.Fatal(err)
 	}
-	if err := redirect.Write(a, 0o666, []byte("new")); err != nil {
+	if err := plainfile.Write(a, 0o666, []byte("new")); err != nil {
 		t.Fatal(err)
 	}
 	want(t, a, "new")
@@ -289,7 +288,7 @@ func TestWriteInPlaceNeedsRoom(t *testing.T) {
 func TestWriteWhereItMayNot(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{dir, filepath.Join(dir, "missing/report"), dir + "/new/"} {
-		if err := redirect.Write(name, 0o666, []byte("new")); err == nil {
+		if err := plainfile.Write(name, 0o666, []byte("new")); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
@@ -299,7 +298,7 @@ func TestWriteWhereItMayNot(t *testing.T) {
 	}
 	name := filepath.Join(dir, "read-only")
 	put(t, name, "old", 0o444)
-	if err := redirect.Write(name, 0o666, []byte("new")); !errors.Is(err, unix.EACCES) {
+	if err := plainfile.Write(name, 0o666, []byte("new")); !errors.Is(err, unix.EACCES) {
 		t.Errorf("a read-only file: %v", err)
 	}
 	want(t, name, "old")
@@ -364,7 +363,7 @@ func TestWriteChangesNoOtherFile(t *testing.T) {
 	}()
 	name := filepath.Join(dir, "report")
 	for n := range 500 {
-		_ = redirect.Write(name, 0o666, []byte{byte(n)})
+		_ = plainfile.Write(name, 0o666, []byte{byte(n)})
 		if info, err := os.Lstat(name); err == nil && info.Mode()&os.ModeSymlink != 0 {
 			os.Remove(name)
 		}
@@ -398,7 +397,7 @@ func TestAKilledWriteLeavesOldOrNew(t *testing.T) {
 	if entries, _ := os.ReadDir(dir); len(entries) > 2 {
 		t.Errorf("%d names left, want at most one beside the file", len(entries))
 	}
-	if err := redirect.Write(name, 0o644, []byte("c")); err != nil {
+	if err := plainfile.Write(name, 0o644, []byte("c")); err != nil {
 		t.Fatal(err)
 	}
 	wantOnly(t, dir, "report")
@@ -524,7 +523,7 @@ func TestWhatIsInTheWay(t *testing.T) {
 			t.Fatal(err)
 		}
 		begin := time.Now()
-		err := redirect.Write(name, 0o666, []byte("new"))
+		err := plainfile.Write(name, 0o666, []byte("new"))
 		if all := what == "a hundred"; (err != nil) != all || all && !strings.Contains(err.Error(), regular.TempName(100, "report")+" is in the way") {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -553,7 +552,7 @@ func TestWhatIsInTheWay(t *testing.T) {
 			done <- err
 			return
 		}
-		done <- redirect.Write(name, 0o666, []byte("theirs"))
+		done <- plainfile.Write(name, 0o666, []byte("theirs"))
 	}()
 	if err := <-done; err != nil {
 		t.Error(err)
@@ -608,7 +607,7 @@ func TestAnOrdinaryUsersFileIsReplaced(t *testing.T) {
 			done <- err
 			return
 		}
-		done <- redirect.Write(name, 0o666, []byte("new"))
+		done <- plainfile.Write(name, 0o666, []byte("new"))
 	}()
 	if err := <-done; err != nil {
 		t.Fatal(err)

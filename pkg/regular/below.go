@@ -2,14 +2,18 @@ package regular
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
 var (
-	errNotBelow = errors.New("is not a path below the directory")
-	errLinked   = errors.New("a symbolic link is on the way to it, which is not followed")
+	errNotBelow  = errors.New("is not a path below the directory")
+	errLinked    = errors.New("a symbolic link is on the way to it, which is not followed")
+	errExchanged = errors.New("was exchanged for something else meanwhile")
 )
 
 // OpenBelow opens what path names below the open directory at, "" for that directory itself. No symbolic link is
@@ -63,4 +67,63 @@ func notLink(fd int) error {
 		unix.Close(fd)
 	}
 	return err
+}
+
+// RootBelow opens a directory by a path below an open one, as [OpenBelow] does: what Resolve of a sysroot.Root returned.
+// Directories on the way may be such as can be searched and not read, as homes are.
+func RootBelow(top *os.Root, inside string) (at *os.Root, err error) {
+	if inside = strings.Trim(inside, "/"); inside == "" || inside == "." {
+		return top.OpenRoot(".")
+	}
+	err = InRoot(top, func(f *os.File) error {
+		fd, err := OpenBelow(int(f.Fd()), inside, unix.O_PATH|unix.O_DIRECTORY)
+		if err != nil {
+			return &fs.PathError{Op: "open", Path: inside, Err: err}
+		}
+		it := os.NewFile(uintptr(fd), inside)
+		defer it.Close()
+		at, err = RootOf(it, inside, top.OpenRoot)
+		return err
+	})
+	return at, err
+}
+
+// RootOf opens a directory that is open: by name with open, or, where that leads elsewhere meanwhile or may not be read on
+// the way, by its descriptor.
+func RootOf(it *os.File, name string, open func(name string) (*os.Root, error)) (*os.Root, error) {
+	want, err := it.Stat()
+	if err != nil {
+		return nil, err
+	}
+	at, direct := open(name)
+	if direct == nil {
+		if now, err := at.Stat("."); err == nil && os.SameFile(want, now) {
+			return at, nil
+		}
+		at.Close()
+		direct = &fs.PathError{Op: "open", Path: name, Err: errExchanged}
+	}
+	if at, err = os.OpenRoot(ProcPath(int(it.Fd()))); errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w, and there is no /proc to open it by", direct)
+	}
+	return at, err
+}
+
+// InRoot calls f with an open directory as a file.
+func InRoot(dir *os.Root, f func(*os.File) error) error {
+	file, err := dir.Open(".")
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return f(file)
+}
+
+// ReadBelow returns the contents of a regular file in an open directory, which is no link: see [ReadIn].
+func ReadBelow(dir *os.Root, name string, limit int64) (b []byte, read fs.FileInfo, err error) {
+	err = InRoot(dir, func(f *os.File) error {
+		b, read, err = ReadIn(f, name, limit)
+		return err
+	})
+	return b, read, err
 }

@@ -222,6 +222,21 @@ func (r Root) Getxattr(at, name string, b []byte) (int, error) {
 	return unix.Getxattr(regular.ProcPath(int(f.Fd())), name, b) // fgetxattr(2) refuses O_PATH
 }
 
+// OpenRoot opens a directory of the system, in which work goes on whatever its path leads to by then, and returns its path
+// without links.
+func (r Root) OpenRoot(name string) (in *os.Root, at string, err error) {
+	if at, err = r.Resolve(name); err != nil {
+		return nil, "", err
+	}
+	f, err := r.below(at, unix.O_PATH|unix.O_DIRECTORY)
+	if err != nil {
+		return nil, "", r.inside("open", name, err)
+	}
+	defer f.Close()
+	in, err = regular.RootOf(f, r.Path(at), os.OpenRoot)
+	return in, at, err
+}
+
 // ReadDir lists a directory, sorted by name.
 func (r Root) ReadDir(name string) ([]fs.DirEntry, error) {
 	at, err := r.Resolve(name)

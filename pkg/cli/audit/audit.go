@@ -29,7 +29,7 @@ import (
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/inorder"
 	"cuda-runpath/pkg/loader"
-	"cuda-runpath/pkg/plainfile/redirect"
+	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/scripts"
 	"cuda-runpath/pkg/tree"
@@ -399,5 +399,5 @@ func (f *outFile) save(stdout io.Writer, found *audited) error {
 	if err := f.write(&text, found); err != nil {
 		return err
 	}
-	return redirect.Write(f.name, 0o666, text.Bytes())
+	return plainfile.Write(f.name, 0o666, text.Bytes())
 }

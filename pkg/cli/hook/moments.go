@@ -12,7 +12,7 @@ import (
 	"strings"
 	"syscall"
 
-	"cuda-runpath/pkg/plainfile/redirect"
+	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/remedy"
 )
 
@@ -304,7 +304,7 @@ func (b *build) mark(text string) error {
 	if b.markPath() == "" {
 		return nil
 	}
-	return redirect.Write(b.markPath(), 0o644, []byte(text))
+	return plainfile.Write(b.markPath(), 0o644, []byte(text))
 }
 
 // end is the moment at which the build has succeeded: whether what the tools left still holds, where anything has

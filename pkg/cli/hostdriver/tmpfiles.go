@@ -10,7 +10,7 @@ import (
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/host/install"
 	"cuda-runpath/pkg/host/made"
-	"cuda-runpath/pkg/host/opened"
+	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/sysroot"
 )
 
@@ -95,7 +95,7 @@ func (c *call) installWords() (words []string) {
 
 // hostBelow returns the system in a directory, which it makes if need be.
 func hostBelow(dir string) (*host.Host, error) {
-	if err := opened.MakeAll(dir, 0o755); err != nil {
+	if err := plainfile.MakeAll(dir, 0o755); err != nil {
 		return nil, needsRoot(err, "")
 	}
 	root, err := sysroot.Open(dir)

@@ -17,7 +17,7 @@ import (
 	"cuda-runpath/pkg/cli/flags"
 	"cuda-runpath/pkg/cli/walk"
 	"cuda-runpath/pkg/manifest"
-	"cuda-runpath/pkg/plainfile/redirect"
+	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/tree"
 )
@@ -256,5 +256,5 @@ func (r *call) list() error {
 	if st, err := os.Stat(page); err == nil && st.IsDir() {
 		return command.Misusef("%s is a directory: name a file in it", page)
 	}
-	return redirect.Write(page, 0o666, text)
+	return plainfile.Write(page, 0o666, text)
 }

@@ -11,7 +11,7 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/host/nixconf"
-	"cuda-runpath/pkg/host/opened"
+	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/remedy"
 )
 
@@ -55,7 +55,7 @@ func (h *Doctor) checkLink(d *Diagnosis, drv *host.Driver, kernel host.Kernel, m
 		h.checkInstallation(d, link, lib)
 	}
 	switch {
-	case h.Root.IsHost() && opened.NoExec(at):
+	case h.Root.IsHost() && plainfile.NoExec(at):
 		d.add("driver link", verdict, at, install,
 			"%s is on a file system mounted noexec, from which no library can be loaded: --state-dir DIR of hostDriver "+
 				"install names another place", at)

@@ -18,7 +18,7 @@ import (
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/host/made"
 	"cuda-runpath/pkg/host/offer"
-	"cuda-runpath/pkg/host/opened"
+	"cuda-runpath/pkg/plainfile"
 )
 
 // generation is what the names of the directories begin with that lib is a link to.
@@ -132,7 +132,7 @@ func (s Site) Fit(h *host.Host, link string, copies bool) error {
 	for _, err := os.Stat(there); err != nil && there != "/"; _, err = os.Stat(there) {
 		there = path.Dir(there)
 	}
-	if opened.NoExec(there) {
+	if plainfile.NoExec(there) {
 		return fmt.Errorf(
 			"%s is on a file system mounted noexec, from which no library can be loaded: name a directory on another one with "+
 				"--state-dir", at)
@@ -311,7 +311,7 @@ const freshLink = ".link-"
 
 // switchTo makes the generation of a key, if it is not there, and lets lib lead to it.
 func switchTo(dir *os.Root, o *offer.Offer, key string) error {
-	suffix, gen := opened.Random(), generation+key
+	suffix, gen := plainfile.Random(), generation+key
 	if !o.Same(dir, gen) {
 		fresh := offer.Fresh + suffix
 		if err := o.Make(dir, fresh, key); err != nil {
@@ -319,11 +319,11 @@ func switchTo(dir *os.Root, o *offer.Offer, key string) error {
 		}
 		// A damaged generation of the same name is put aside: links to its name keep leading somewhere.
 		if err := dir.Rename(fresh, gen); err != nil {
-			if err = opened.Exchange(dir, fresh, gen); err != nil {
+			if err = plainfile.Exchange(dir, fresh, gen); err != nil {
 				return fmt.Errorf("%s: %w", gen, err)
 			}
 		}
-		if err := opened.Sync(dir); err != nil {
+		if err := plainfile.Sync(dir); err != nil {
 			return err
 		}
 	}
@@ -333,7 +333,7 @@ func switchTo(dir *os.Root, o *offer.Offer, key string) error {
 	}
 	err := dir.Rename(link, "lib")
 	if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EEXIST) || errors.Is(err, unix.ENOTEMPTY) {
-		err = opened.Exchange(dir, link, "lib") // a real directory of links is there
+		err = plainfile.Exchange(dir, link, "lib") // a real directory of links is there
 	}
 	if err == nil {
 		err = putBeside(dir, o.Has)
@@ -341,7 +341,7 @@ func switchTo(dir *os.Root, o *offer.Offer, key string) error {
 	if err != nil {
 		return err
 	}
-	return opened.Sync(dir)
+	return plainfile.Sync(dir)
 }
 
 // leftOver returns what earlier runs left in a prefix: older generations, and

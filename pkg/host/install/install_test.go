@@ -14,7 +14,7 @@ import (
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/host/made"
 	"cuda-runpath/pkg/host/offer"
-	"cuda-runpath/pkg/host/opened"
+	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/sysroot"
 	"cuda-runpath/tests/hosttest"
 	"cuda-runpath/tests/tinyelf"
@@ -171,8 +171,8 @@ func TestAnInstallationThatFailsLeavesNothing(t *testing.T) {
 
 // Another process that holds the lock and does not go on (it is stopped) is not waited for without end.
 func TestAnInstallationDoesNotWaitForEver(t *testing.T) {
-	defer func(d time.Duration) { opened.LockWait = d }(opened.LockWait)
-	opened.LockWait = 300 * time.Millisecond
+	defer func(d time.Duration) { plainfile.LockWait = d }(plainfile.LockWait)
+	plainfile.LockWait = 300 * time.Millisecond
 	h, m := withDriver(t)
 	d := &host.Driver{Machine: m.Name}
 	if _, err := Make(h, d, &offer.Offer{Entries: []offer.Entry{{Name: driver.LibCUDA, Target: "/x"}}}, Site{Prefix: "/usr/driver"}, false); err != nil {

@@ -9,7 +9,9 @@ import (
 	"path/filepath"
 
 	"cuda-runpath/pkg/host"
-	"cuda-runpath/pkg/host/opened"
+	"cuda-runpath/pkg/host/made"
+	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/regular"
 )
 
 // lockName is the lock of a prefix. Only whoever may write the prefix may open it,
@@ -29,9 +31,9 @@ func openPrefix(h *host.Host, at string, makeIt bool) (*prefix, error) {
 	var in *os.Root
 	var err error
 	if makeIt {
-		in, _, err = opened.MakeBelow(h.Root, path.Dir(at))
+		in, err = made.MakeBelow(h.Root, path.Dir(at))
 	} else {
-		in, _, err = opened.At(h.Root, path.Dir(at))
+		in, _, err = h.Root.OpenRoot(path.Dir(at))
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, nil
 		}
@@ -44,7 +46,7 @@ func openPrefix(h *host.Host, at string, makeIt bool) (*prefix, error) {
 
 // open opens the prefix; nil where it does not exist.
 func (p *prefix) open() (*os.Root, error) {
-	dir, err := opened.Below(p.in, p.name)
+	dir, err := regular.RootBelow(p.in, p.name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -55,7 +57,7 @@ func (p *prefix) open() (*os.Root, error) {
 // unlock is called, so that nothing is left.
 func (p *prefix) lock() (dir *os.Root, unlock func(), err error) {
 	for {
-		err := opened.MakeIn(p.in, p.name)
+		err := plainfile.MakeIn(p.in, p.name)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, nil, fmt.Errorf("%s: %w", p.path, errGone)
 		}
@@ -69,7 +71,7 @@ func (p *prefix) lock() (dir *os.Root, unlock func(), err error) {
 		if dir == nil {
 			continue // another process has just taken the prefix away
 		}
-		f, err := opened.OpenLock(dir, lockName)
+		f, err := plainfile.OpenLock(dir, lockName)
 		if errors.Is(err, fs.ErrNotExist) {
 			dir.Close()
 			continue // as above
@@ -78,11 +80,11 @@ func (p *prefix) lock() (dir *os.Root, unlock func(), err error) {
 			dir.Close()
 			return nil, nil, err
 		}
-		if !opened.Lock(f, nil) {
+		if !plainfile.Lock(f, nil) {
 			f.Close()
 			dir.Close()
 			return nil, nil, fmt.Errorf("another process has kept %s for %v; is it stopped?", filepath.Join(p.path, lockName),
-				opened.LockWait)
+				plainfile.LockWait)
 		}
 		// The one that held it may have removed the file: then it locks nobody out.
 		mine, err := f.Stat()

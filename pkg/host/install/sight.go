@@ -13,7 +13,8 @@ import (
 
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/host/offer"
-	"cuda-runpath/pkg/host/opened"
+	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/regular"
 )
 
 // A sight is what programs see of a site: the link that stands for a driver link's directory, or that directory.
@@ -36,7 +37,7 @@ type sight struct {
 // look says what programs see of a site. The error is for what is somebody else's.
 func (s Site) look(h *host.Host, link string) (*sight, error) {
 	at := path.Dir(link)
-	in, _, err := opened.At(h.Root, path.Dir(at))
+	in, _, err := h.Root.OpenRoot(path.Dir(at))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", at, err)
 	}
@@ -108,7 +109,7 @@ func (v *sight) replaceable() error {
 		return nil
 	}
 	at := path.Dir(v.link)
-	dir, err := opened.Below(v.in, v.name)
+	dir, err := regular.RootBelow(v.in, v.name)
 	if errors.Is(err, unix.ENOTDIR) {
 		return fmt.Errorf("%s is not a directory; hostDriver did not make it and leaves it alone", at)
 	}
@@ -153,12 +154,12 @@ func (v *sight) put() error {
 	if v.action == "" {
 		return nil
 	}
-	fresh := v.aside() + opened.Random()
+	fresh := v.aside() + plainfile.Random()
 	if err := v.in.Symlink(v.want, fresh); err != nil {
 		return err
 	}
 	if v.directory {
-		return opened.Exchange(v.in, fresh, v.name)
+		return plainfile.Exchange(v.in, fresh, v.name)
 	}
 	return v.in.Rename(fresh, v.name)
 }

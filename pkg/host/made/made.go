@@ -21,8 +21,9 @@ import (
 
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/host/nixconf"
-	"cuda-runpath/pkg/host/opened"
+	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/regular"
+	"cuda-runpath/pkg/sysroot"
 )
 
 // A File is a file, or a symbolic link, that is to be in a system.
@@ -97,7 +98,7 @@ func sum(b []byte) string {
 
 // Read returns what was made in a system, none where there is no record. The error is for one that is not believed.
 func Read(h *host.Host) ([]Thing, error) {
-	in, _, err := opened.At(h.Root, host.StateDir)
+	in, _, err := h.Root.OpenRoot(host.StateDir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -110,7 +111,7 @@ func Read(h *host.Host) ([]Thing, error) {
 }
 
 func read(h *host.Host, in *os.Root) (r record, was fs.FileInfo, err error) {
-	b, was, err := opened.ReadFile(in, recordName, maxRecord)
+	b, was, err := regular.ReadBelow(in, recordName, maxRecord)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r, nil, nil
 	}
@@ -164,7 +165,7 @@ func changeIn(h *host.Host, in *os.Root, to func([]Thing) []Thing) (again bool, 
 		return true, err
 	}
 	b, _ := json.MarshalIndent(now, "", "  ") // strings
-	err = opened.WriteRead(in, recordName, 0o644, append(b, '\n'), was)
+	err = plainfile.WriteRead(in, recordName, 0o644, append(b, '\n'), was)
 	return !errors.Is(err, unix.EACCES) && !errors.Is(err, unix.EROFS) && !errors.Is(err, unix.ENOSPC), err
 }
 
@@ -174,7 +175,7 @@ func Note(h *host.Host, things ...Thing) error {
 		return nil
 	}
 	open := func() (*os.Root, error) {
-		in, _, err := opened.MakeBelow(h.Root, host.StateDir)
+		in, err := MakeBelow(h.Root, host.StateDir)
 		return in, err
 	}
 	return change(h, open, func(have []Thing) []Thing {
@@ -200,7 +201,7 @@ func isLast(have []Thing, t Thing) bool {
 // Forget takes things out of the record, which goes with the last, and its directory where nothing else is in it.
 func Forget(h *host.Host, things ...Thing) error {
 	open := func() (*os.Root, error) {
-		in, _, err := opened.At(h.Root, host.StateDir)
+		in, _, err := h.Root.OpenRoot(host.StateDir)
 		return in, err
 	}
 	err := change(h, open, func(have []Thing) []Thing {
@@ -210,7 +211,7 @@ func Forget(h *host.Host, things ...Thing) error {
 		return nil // there is no record
 	}
 	if at, rerr := h.Root.Resolve(host.StateDir); rerr == nil {
-		if above, _, aerr := opened.At(h.Root, path.Dir(at)); aerr == nil {
+		if above, _, aerr := h.Root.OpenRoot(path.Dir(at)); aerr == nil {
 			_ = above.Remove(path.Base(at)) // fails where something is in it
 			above.Close()
 		}
@@ -232,7 +233,7 @@ func Missing(h *host.Host, dir string) (things []Thing) {
 // RemoveEmpty removes the directories among some things in which nothing is.
 func RemoveEmpty(h *host.Host, things []Thing) {
 	for _, t := range slices.SortedFunc(slices.Values(things), func(a, b Thing) int { return len(b.Path) - len(a.Path) }) {
-		if in, _, err := opened.At(h.Root, path.Dir(t.Path)); t.Kind == Directory && err == nil {
+		if in, _, err := h.Root.OpenRoot(path.Dir(t.Path)); t.Kind == Directory && err == nil {
 			if info, err := in.Lstat(path.Base(t.Path)); err == nil && info.IsDir() {
 				_ = in.Remove(path.Base(t.Path)) // fails where something is in it
 			}
@@ -283,7 +284,7 @@ func Put(h *host.Host, files ...File) (changed []File, err error) {
 		return nil, fmt.Errorf("recording what is made, in %s: %w", RecordPath, err)
 	}
 	for _, f := range files {
-		in, _, err := opened.MakeBelow(h.Root, path.Dir(f.Path))
+		in, err := MakeBelow(h.Root, path.Dir(f.Path))
 		if err != nil {
 			return changed, fmt.Errorf("%s: %w", f.Path, err)
 		}
@@ -301,7 +302,7 @@ func Put(h *host.Host, files ...File) (changed []File, err error) {
 
 // allowed says why what is in the place of a file is not to be replaced.
 func (f *File) allowed(h *host.Host, known []Thing) error {
-	in, _, err := opened.At(h.Root, path.Dir(f.Path))
+	in, _, err := h.Root.OpenRoot(path.Dir(f.Path))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -322,13 +323,13 @@ func (f *File) allowed(h *host.Host, known []Thing) error {
 	case errors.Is(err, unix.EINVAL) && f.Link != "":
 		return fmt.Errorf("%s is there already, and hostDriver leaves it alone", f.Path)
 	case errors.Is(err, unix.EINVAL) && strings.HasPrefix(f.Text, Mark):
-		if b, _, err := opened.ReadFile(in, base, maxFile); err == nil && bytes.Contains(b, []byte(Mark)) {
+		if b, _, err := regular.ReadBelow(in, base, maxFile); err == nil && bytes.Contains(b, []byte(Mark)) {
 			return nil
 		}
 		return fmt.Errorf("%s is there already, and hostDriver did not make it and leaves it alone: move it away first",
 			f.Path)
 	case errors.Is(err, unix.EINVAL) && f.From != "":
-		if b, _, err := opened.ReadFile(in, base, maxFile); err == nil && bytes.Equal(b, f.Program) || ours(Regular) {
+		if b, _, err := regular.ReadBelow(in, base, maxFile); err == nil && bytes.Equal(b, f.Program) || ours(Regular) {
 			return nil
 		}
 		return fmt.Errorf(
@@ -345,7 +346,7 @@ func (f *File) is(in *os.Root, t Thing) bool {
 		target, err := in.Readlink(base)
 		return err == nil && target == t.Target
 	}
-	b, _, err := opened.ReadFile(in, base, maxFile)
+	b, _, err := regular.ReadBelow(in, base, maxFile)
 	return err == nil && sum(b) == t.Sum
 }
 
@@ -356,19 +357,19 @@ func (f *File) put(in *os.Root) (changed bool, err error) {
 		if target, err := in.Readlink(base); err == nil && target == f.Link {
 			return false, nil
 		}
-		fresh := regular.Temporary + opened.Random()
+		fresh := regular.Temporary + plainfile.Random()
 		if err := in.Symlink(f.Link, fresh); err != nil {
 			return false, err
 		}
 		if err := in.Rename(fresh, base); err != nil {
 			return false, errors.Join(err, in.Remove(fresh))
 		}
-		return true, opened.Sync(in)
+		return true, plainfile.Sync(in)
 	}
-	if b, _, err := opened.ReadFile(in, base, maxFile); err == nil && bytes.Equal(b, f.contents()) {
+	if b, _, err := regular.ReadBelow(in, base, maxFile); err == nil && bytes.Equal(b, f.contents()) {
 		return false, nil
 	}
-	return true, opened.WriteFile(in, base, cmp.Or(f.Mode, 0o644), f.contents())
+	return true, plainfile.WriteFile(in, base, cmp.Or(f.Mode, 0o644), f.contents())
 }
 
 // An Outcome is what became of a thing that was to be taken back.
@@ -410,7 +411,7 @@ var errChanged = errors.New("was changed since hostDriver made it")
 
 // takeBack removes a thing; it reports whether it was there.
 func (t Thing) takeBack(h *host.Host, dryRun bool) (there bool, err error) {
-	in, at, err := opened.At(h.Root, path.Dir(t.Path))
+	in, at, err := h.Root.OpenRoot(path.Dir(t.Path))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -445,4 +446,29 @@ func (t Thing) takeBack(h *host.Host, dryRun bool) (there bool, err error) {
 		return true, nil
 	}
 	return true, in.Remove(base)
+}
+
+// MakeBelow opens a directory of a system, and makes what is missing of it, each directory of mode 755. Links on the
+// way are followed as that system would follow them, so they do not lead out of it.
+func MakeBelow(root sysroot.Root, dir string) (in *os.Root, err error) {
+	const tries = 100 // another process takes it away and makes it again
+	dir = path.Clean("/" + dir)
+	for range tries {
+		if in, _, err = root.OpenRoot(dir); !errors.Is(err, fs.ErrNotExist) || dir == "/" {
+			return in, err
+		}
+		if _, lerr := root.Readlink(dir); lerr == nil {
+			return nil, fmt.Errorf("%s: a link that leads nowhere", dir)
+		}
+		above, err := MakeBelow(root, path.Dir(dir))
+		if err != nil {
+			return nil, err
+		}
+		err = plainfile.MakeIn(above, path.Base(dir))
+		above.Close()
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+	}
+	return nil, err
 }

@@ -25,7 +25,8 @@ import (
 	"cuda-runpath/pkg/elfedit"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/host"
-	"cuda-runpath/pkg/host/opened"
+	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/sysroot"
 )
 
@@ -283,16 +284,16 @@ var ErrChanging = errors.New("the driver was changed while it was copied")
 // Make writes the offer into a new directory in an open one, where it will be called key, and syncs it. What is
 // copied must be what key was made of, else the error is ErrChanging.
 func (o *Offer) Make(in *os.Root, name, key string) error {
-	if err := opened.MakeIn(in, name); err != nil {
+	if err := plainfile.MakeIn(in, name); err != nil {
 		return err
 	}
-	dir, err := opened.Below(in, name)
+	dir, err := regular.RootBelow(in, name)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
 	for _, e := range o.Entries {
-		if err := opened.MakeAllIn(dir, path.Dir(e.Name)); err != nil {
+		if err := plainfile.MakeAllIn(dir, path.Dir(e.Name)); err != nil {
 			return err
 		}
 	}
@@ -342,12 +343,12 @@ func (o *Offer) text(in *os.Root, key string, e Entry) []byte {
 
 // writeIn writes a file that others may read.
 func writeIn(dir *os.Root, name string, b []byte) error {
-	sub, err := opened.Below(dir, path.Dir(name))
+	sub, err := regular.RootBelow(dir, path.Dir(name))
 	if err != nil {
 		return err
 	}
 	defer sub.Close()
-	return opened.WriteFile(sub, path.Base(name), 0o444, b)
+	return plainfile.WriteFile(sub, path.Base(name), 0o444, b)
 }
 
 // copyWithRunPath copies a library, gives the copy a run path of its own and syncs
@@ -387,7 +388,7 @@ func copyWithRunPath(in io.Reader, dir *os.Root, e Entry) ([]byte, error) {
 // copies and nothing else. Of a copy it looks at the run path and that it is not cut off;
 // its bytes are taken to be what the directory's key says they are.
 func (o *Offer) Same(in *os.Root, name string) bool {
-	dir, err := opened.Below(in, name)
+	dir, err := regular.RootBelow(in, name)
 	if err != nil {
 		return false
 	}
@@ -480,7 +481,7 @@ func OnlyDriverLinks(in *os.Root, name string) (bool, error) {
 
 // onlyLinks reports whether all that is in a directory, and below, are links.
 func onlyLinks(in *os.Root, name string) bool {
-	dir, err := opened.Below(in, name)
+	dir, err := regular.RootBelow(in, name)
 	if err != nil {
 		return false
 	}

@@ -24,7 +24,7 @@ import (
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/host/compat"
 	"cuda-runpath/pkg/host/offer"
-	"cuda-runpath/pkg/host/opened"
+	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/sysroot"
 )
@@ -166,7 +166,7 @@ func usableCache(dir string) (at string, writable bool, err error) {
 	if at, err = ownDirectory(dir, mode); err != nil {
 		return "", false, err
 	}
-	if opened.NoExec(at) {
+	if plainfile.NoExec(at) {
 		return "", false, fmt.Errorf("%s is on a file system mounted noexec, from which no library can be loaded", dir)
 	}
 	return at, unix.Access(at, unix.W_OK) == nil, nil
@@ -197,7 +197,7 @@ func ownDirectory(dir string, mode fs.FileMode) (string, error) {
 	}
 	for i := len(missing) - 1; i >= 0; i-- {
 		real = path.Join(real, missing[i])
-		if err := opened.Make(real, mode); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := plainfile.Make(real, mode); err != nil && !errors.Is(err, fs.ErrExist) {
 			return "", err
 		}
 	}
@@ -249,16 +249,16 @@ func (c *Cache) Prepare(h *host.Host, m host.Machine, dirs []string, choice comp
 		return nil, err
 	}
 	defer in.Close()
-	held, err := opened.OpenLock(in, "lock")
+	held, err := plainfile.OpenLock(in, "lock")
 	if err != nil {
 		return nil, err
 	}
 	defer held.Close()
 	// Without the lock, several may do the same work; renames keep that safe.
-	if !opened.Lock(held, func() {
+	if !plainfile.Lock(held, func() {
 		c.Warn("waiting for another start, which prepares the driver's libraries (lock: %s)", held.Name())
 	}) {
-		c.Warn("going on without %s, which another process has kept for %v", held.Name(), opened.LockWait)
+		c.Warn("going on without %s, which another process has kept for %v", held.Name(), plainfile.LockWait)
 	}
 	if s := c.load(h, c.Dir, name); s != nil {
 		return &s.Prepared, nil
@@ -274,7 +274,7 @@ func (c *Cache) Prepare(h *host.Host, m host.Machine, dirs []string, choice comp
 	if err != nil {
 		return nil, err
 	}
-	return &s.Prepared, opened.WriteFile(in, name, 0o600, b)
+	return &s.Prepared, plainfile.WriteFile(in, name, 0o600, b)
 }
 
 // load returns the state of a file if it is still true.
@@ -348,7 +348,7 @@ func (c *Cache) offer(in *os.Root, o *offer.Offer) (string, error) {
 	if o.Same(in, key) && c.whole(dir) {
 		return dir, nil
 	}
-	fresh := offer.Fresh + opened.Random()
+	fresh := offer.Fresh + plainfile.Random()
 	defer func() { _ = in.RemoveAll(fresh) }()
 	if err := o.Make(in, fresh, key); err != nil {
 		return "", fmt.Errorf("preparing the driver's libraries: %w", err)
@@ -356,19 +356,19 @@ func (c *Cache) offer(in *os.Root, o *offer.Offer) (string, error) {
 	// Before it is in its place: between the two, the directory counts as damaged.
 	b, err := json.Marshal(identities(filepath.Join(c.Dir, fresh)))
 	if err == nil {
-		err = opened.WriteFile(in, key+manifest, 0o600, b)
+		err = plainfile.WriteFile(in, key+manifest, 0o600, b)
 	}
 	if err != nil {
 		return "", err
 	}
 	if err := in.Rename(fresh, key); err != nil {
 		// The directory is there, and damaged.
-		if err := opened.Exchange(in, fresh, key); err != nil {
+		if err := plainfile.Exchange(in, fresh, key); err != nil {
 			return "", fmt.Errorf("%s: %w", dir, err)
 		}
 	}
 	c.Log("made %s: %d names", dir, len(o.Entries))
-	return dir, opened.Sync(in)
+	return dir, plainfile.Sync(in)
 }
 
 // manifest is what the name of a file ends in that says what a directory was made of. It stands beside the
@@ -463,7 +463,7 @@ func (c *Cache) removeUnused(used []Dir) {
 // Stage returns an empty directory to mount on inside a namespace.
 func (c *Cache) Stage() (string, error) {
 	dir := filepath.Join(c.Dir, "stage")
-	if err := opened.Make(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := plainfile.Make(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return "", err
 	}
 	return dir, nil

@@ -17,7 +17,7 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/host/compat"
-	"cuda-runpath/pkg/host/opened"
+	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/sysroot"
 	"cuda-runpath/tests/hosttest"
@@ -47,8 +47,8 @@ func cacheIn(t *testing.T) (*Cache, *[]string) {
 
 // Another process that holds the lock and does not go on (it is stopped) is waited for a while, and said.
 func TestAStartDoesNotWaitForEver(t *testing.T) {
-	defer func(d time.Duration) { opened.LockWait = d }(opened.LockWait)
-	opened.LockWait = 300 * time.Millisecond
+	defer func(d time.Duration) { plainfile.LockWait = d }(plainfile.LockWait)
+	plainfile.LockWait = 300 * time.Millisecond
 	h, m := withDriver(t)
 	c, warned := cacheIn(t)
 	began := time.Now()

@@ -27,8 +27,8 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/host"
-	"cuda-runpath/pkg/host/opened"
 	"cuda-runpath/pkg/host/private"
+	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/remedy"
 )
@@ -745,7 +745,7 @@ func placeMissing(all []placement, stage string) error {
 		return err
 	}
 	at := filepath.Join(stage, rest)
-	if err := opened.MakeAll(filepath.Dir(at), 0o755); err != nil {
+	if err := plainfile.MakeAll(filepath.Dir(at), 0o755); err != nil {
 		return err
 	}
 	but := []string{strings.Split(rest, "/")[0]}
@@ -795,7 +795,7 @@ func showAll(old, fresh string, but []string) error {
 			}
 			continue
 		case e.IsDir():
-			err = opened.Make(to, 0o755)
+			err = plainfile.Make(to, 0o755)
 		default:
 			err = os.WriteFile(to, nil, 0o644)
 		}

@@ -21,7 +21,6 @@ import (
 	"cuda-runpath/pkg/host/made"
 	"cuda-runpath/pkg/host/nixconf"
 	"cuda-runpath/pkg/host/offer"
-	"cuda-runpath/pkg/host/opened"
 	"cuda-runpath/pkg/host/private"
 	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/remedy"
@@ -256,7 +255,7 @@ func HookFile(conf, program string) made.File {
 // somebody else's stays, and so does a pre-build-hook that is set already. needed are the files
 // that the script needs. It reports whether anything was not there like that.
 func Configure(h *host.Host, conf string, hook made.File, needed ...made.File) (file string, changed bool, err error) {
-	in, _, err := opened.MakeBelow(h.Root, path.Dir(conf))
+	in, err := made.MakeBelow(h.Root, path.Dir(conf))
 	if err != nil {
 		return "", false, err
 	}
@@ -274,7 +273,7 @@ func Configure(h *host.Host, conf string, hook made.File, needed ...made.File) (
 	if err := h.Trusted(plan.File); err != nil {
 		return "", false, fmt.Errorf("%s: %w, and with it what every build starts", plan.File, err)
 	}
-	old, read, err := opened.ReadFile(in, nixconf.Hook, 1<<20)
+	old, read, err := regular.ReadBelow(in, nixconf.Hook, 1<<20)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		err = nil

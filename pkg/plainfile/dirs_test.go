@@ -1,4 +1,4 @@
-package opened
+package plainfile_test
 
 import (
 	"errors"
@@ -13,7 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"cuda-runpath/pkg/sysroot"
+	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/regular"
 )
 
 func mode(t *testing.T, at string) fs.FileMode {
@@ -28,16 +29,16 @@ func mode(t *testing.T, at string) fs.FileMode {
 func TestModesDoNotDependOnTheUmask(t *testing.T) {
 	dir := t.TempDir()
 	defer unix.Umask(unix.Umask(0o777))
-	top, err := Top(sysroot.Root{Dir: dir})
+	top, err := os.OpenRoot(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer top.Close()
-	lock, err := OpenLock(top, "lock")
+	lock, err := plainfile.OpenLock(top, "lock")
 	if err == nil {
 		lock.Close()
 	}
-	err = errors.Join(err, Make(filepath.Join(dir, "a"), 0o700), MakeAll(filepath.Join(dir, "b/c"), 0o755), MakeIn(top, "d"), WriteFile(top, "f", 0o644, nil))
+	err = errors.Join(err, plainfile.Make(filepath.Join(dir, "a"), 0o700), plainfile.MakeAll(filepath.Join(dir, "b/c"), 0o755), plainfile.MakeIn(top, "d"), plainfile.WriteFile(top, "f", 0o644, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +60,7 @@ func TestTheUmaskComesBack(t *testing.T) {
 	for i := range 8 {
 		made.Go(func() {
 			for j := range 200 {
-				if err := Make(filepath.Join(dir, fmt.Sprint(i, "-", j)), 0o755); err != nil {
+				if err := plainfile.Make(filepath.Join(dir, fmt.Sprint(i, "-", j)), 0o755); err != nil {
 					t.Error(err)
 				}
 			}
@@ -76,14 +77,14 @@ func TestBelowFollowsNoLink(t *testing.T) {
 	if err := errors.Join(os.MkdirAll(filepath.Join(dir, "a/b"), 0o755), os.Symlink("a", filepath.Join(dir, "link")), os.WriteFile(filepath.Join(dir, "file"), nil, 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	top, err := Top(sysroot.Root{Dir: dir})
+	top, err := os.OpenRoot(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer top.Close()
 	errLink := errors.New("a link")
 	for inside, want := range map[string]error{"/": nil, "/a/b": nil, "/a": nil, "/link": errLink, "/link/b": errLink, "/file": unix.ENOTDIR, "/none": fs.ErrNotExist, "/a/none": fs.ErrNotExist} {
-		at, err := Below(top, inside)
+		at, err := regular.RootBelow(top, inside)
 		if want == errLink && err != nil {
 			continue
 		}
@@ -111,23 +112,23 @@ func TestExchange(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer top.Close()
-	if err := errors.Join(Exchange(top, "a", "b"), Sync(top)); err != nil {
+	if err := errors.Join(plainfile.Exchange(top, "a", "b"), plainfile.Sync(top)); err != nil {
 		t.Fatal(err)
 	}
 	if b, err := top.ReadFile("b"); err != nil || string(b) != "a" {
 		t.Errorf("%q, %v", b, err)
 	}
-	if Exchange(top, "a", "none") == nil {
+	if plainfile.Exchange(top, "a", "none") == nil {
 		t.Error("exchanged with nothing")
 	}
-	if a, b := Random(), Random(); a == b || len(a) != 16 {
+	if a, b := plainfile.Random(), plainfile.Random(); a == b || len(a) != 16 {
 		t.Error(a, b)
 	}
 }
 
 func TestLockWaitsAndGivesUp(t *testing.T) {
-	defer func(d time.Duration) { LockWait = d }(LockWait)
-	LockWait = 300 * time.Millisecond
+	defer func(d time.Duration) { plainfile.LockWait = d }(plainfile.LockWait)
+	plainfile.LockWait = 300 * time.Millisecond
 	at := filepath.Join(t.TempDir(), "lock")
 	open := func() *os.File {
 		f, err := os.Create(at)
@@ -138,16 +139,16 @@ func TestLockWaitsAndGivesUp(t *testing.T) {
 	}
 	first, second := open(), open()
 	defer second.Close()
-	if !Lock(first, nil) {
+	if !plainfile.Lock(first, nil) {
 		t.Fatal("not locked")
 	}
 	waited := 0
-	if Lock(second, func() { waited++ }) || waited != 1 {
+	if plainfile.Lock(second, func() { waited++ }) || waited != 1 {
 		t.Errorf("locked twice, or %d words", waited)
 	}
-	LockWait = time.Minute
+	plainfile.LockWait = time.Minute
 	time.AfterFunc(50*time.Millisecond, func() { first.Close() })
-	if !Lock(second, func() { t.Error("a word, at once") }) {
+	if !plainfile.Lock(second, func() { t.Error("a word, at once") }) {
 		t.Error("not locked")
 	}
 }
@@ -175,14 +176,14 @@ func TestBelowWhileNamesAreExchanged(t *testing.T) {
 			case <-end:
 				return
 			default:
-				_ = Exchange(in, "a", "link")
+				_ = plainfile.Exchange(in, "a", "link")
 			}
 		}
 	}()
 	entered, exchanged := 0, 0
 	// Half a second, but as long as it takes on a machine that has other things to do.
 	for began := time.Now(); time.Since(began) < time.Second/2 || (entered == 0 || exchanged == 0) && time.Since(began) < time.Minute; {
-		at, err := Below(in, "a")
+		at, err := regular.RootBelow(in, "a")
 		if err != nil {
 			exchanged++
 			continue
@@ -217,12 +218,12 @@ func TestBelowWithoutProc(t *testing.T) {
 					return err
 				}
 				defer top.Close()
-				at, err := Below(top, "/a/b")
+				at, err := regular.RootBelow(top, "/a/b")
 				if err != nil {
 					return err
 				}
 				defer at.Close()
-				return errors.Join(MakeIn(at, "c"), os.Remove("/a/b/c"))
+				return errors.Join(plainfile.MakeIn(at, "c"), os.Remove("/a/b/c"))
 			}()
 		} else {
 			err = fmt.Errorf("%w: %w", errNoChroot, err)

@@ -1,5 +1,4 @@
-// Package redirect writes to a name as ">" of a shell does, and keeps what is there until all is written.
-package redirect
+package plainfile
 
 import (
 	"errors"
@@ -9,21 +8,20 @@ import (
 	"path/filepath"
 	"strings"
 
-	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/regular"
 
 	"golang.org/x/sys/unix"
 )
 
-// Write gives the file that name leads to these contents: links are followed, a device or a FIFO is written to, and a
-// file that is not there is made with perm, of which the umask takes away. See [plainfile.Replace] for what is kept.
+// Write gives the file that name leads to these contents, as ">" of a shell does: links are followed, a device or a FIFO is written to, and a
+// file that is not there is made with perm, of which the umask takes away. See [Replace] for what is kept.
 func Write(name string, perm fs.FileMode, data []byte) error {
-	o, err := Open(name, perm)
+	o, err := OpenOutput(name, perm)
 	if err != nil {
 		return err
 	}
 	defer o.Close()
-	return o.Write(plainfile.Bytes(data))
+	return o.Write(Bytes(data))
 }
 
 // An Output is what a name leads to, for contents that are made bit by bit.
@@ -36,8 +34,8 @@ type Output struct {
 	base string // in dir; "": what is there is written to as it is
 }
 
-// Open looks where a name leads, and writes nothing. The output is to be closed.
-func Open(name string, perm fs.FileMode) (*Output, error) {
+// OpenOutput looks where a name leads, and writes nothing. The output is to be closed.
+func OpenOutput(name string, perm fs.FileMode) (*Output, error) {
 	o := &Output{name: name, perm: perm}
 	if err := o.open(); err != nil {
 		o.Close()
@@ -97,14 +95,14 @@ func (o *Output) Close() {
 }
 
 // Write is [Write]. Where the contents cannot be made nothing is changed, but what a device or a FIFO has got by then.
-func (o *Output) Write(data plainfile.Contents) error { return o.failed(o.write(data)) }
+func (o *Output) Write(data Contents) error { return o.failed(o.write(data)) }
 
-func (o *Output) write(data plainfile.Contents) error {
+func (o *Output) write(data Contents) error {
 	switch {
 	case o.base != "" && o.file == nil:
-		return plainfile.Replace(o.dir, o.base, plainfile.Masked(o.perm), data)
+		return Replace(o.dir, o.base, Masked(o.perm), data)
 	case o.base != "":
-		return plainfile.ReplaceRead(o.dir, o.base, o.perm, data, o.info)
+		return ReplaceRead(o.dir, o.base, o.perm, data, o.info)
 	case o.file == nil:
 		// Only the kernel knows whether this link may be followed (proc(5), protected_symlinks).
 		f, err := os.OpenFile(o.name, os.O_WRONLY|os.O_CREATE, o.perm)
@@ -112,7 +110,7 @@ func (o *Output) write(data plainfile.Contents) error {
 			return err
 		}
 		defer f.Close()
-		return plainfile.InPlace(int(f.Fd()), data)
+		return InPlace(int(f.Fd()), data)
 	}
 	to, err := regular.Reopen(int(o.file.Fd()), unix.AT_FDCWD, o.name, unix.O_WRONLY|unix.O_NOCTTY)
 	if err != nil {
@@ -121,7 +119,7 @@ func (o *Output) write(data plainfile.Contents) error {
 	out := os.NewFile(uintptr(to), o.name)
 	defer out.Close()
 	if o.info.Mode().IsRegular() {
-		return plainfile.InPlace(to, data)
+		return InPlace(to, data)
 	}
 	return data(out)
 }
