@@ -2,60 +2,65 @@ package fixup
 
 import (
 	"debug/elf"
-	"path/filepath"
-	"slices"
+	"strings"
 	"testing"
 
-	"cuda-runpath/pkg/edit"
-	"cuda-runpath/pkg/runpath"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"cuda-runpath/tests/tinyelf"
 )
 
-// What is found by a DT_RPATH that is inherited, also in libraries that are not edited, and by a name among constants: which
-// files are to have a DT_RPATH for that, whatever they had.
+// What is found by a DT_RPATH that is inherited, also by a name among constants: which files get a DT_RPATH for that where a tool
+// gives each an entry.
 func TestKeepRPath(t *testing.T) {
-	dir := t.TempDir()
-	with := func(o tinyelf.Object, soname string, needed ...string) tinyelf.Object {
-		return o.With(elf.DT_SONAME, soname).Needs(needed...)
-	}
-	for name, o := range map[string]tinyelf.Object{
-		dir + "/p.so": tinyelf.Object{}.Needs("liba.so", "libopens.so").With(elf.DT_RPATH, dir), dir + "/liba.so": with(tinyelf.Object{}, "liba.so", "libb.so", "libnone.so"),
-		dir + "/libb.so": with(tinyelf.Object{}, "libb.so"), dir + "/libopens.so": with(tinyelf.Object{Data: "\x00libnamed.so\x00"}, "libopens.so"),
-		dir + "/r.so": tinyelf.Object{}.Needs("libd.so").With(elf.DT_RPATH, dir+":"+dir+"/e"), dir + "/libd.so": with(tinyelf.Object{}, "libd.so", "libe.so"),
-		dir + "/e/libe.so":   with(tinyelf.Object{}, "libe.so"),
-		dir + "/libnamed.so": with(tinyelf.Object{}, "libnamed.so"), dir + "/q.so": tinyelf.Object{}.Needs("libb.so").With(elf.DT_RPATH, dir),
-	} {
-		tinyelf.Put(t, name, o)
-	}
-	moved := func(file string, from elf.DynTag) move {
-		m := move{dir + "/" + file, edit.State{Tag: from, List: nil}, edit.State{Tag: elf.DT_RUNPATH, List: runpath.List{"/driver"}}}
-		if from != elf.DT_NULL {
-			m.From.List = runpath.List{dir}
-			m.To.List = append(m.To.List, dir)
-		}
-		return m
-	}
-	for _, c := range []struct {
-		moves []move
-		keep  []string
+	for name, c := range map[string]struct {
+		put  map[string]object
+		keep map[string]string
 	}{
-		{[]move{moved("p.so", elf.DT_RPATH)}, []string{"p.so"}},
-		{[]move{moved("p.so", elf.DT_RPATH), moved("liba.so", elf.DT_NULL), moved("libb.so", elf.DT_NULL), moved("libopens.so", elf.DT_NULL), moved("libnamed.so", elf.DT_NULL)},
-			[]string{"liba.so", "libopens.so", "p.so"}},
-		{[]move{moved("q.so", elf.DT_RPATH), moved("libb.so", elf.DT_NULL)}, nil}, // which finds it by itself
-		{[]move{moved("p.so", elf.DT_RUNPATH)}, nil},
+		"DT_NEEDED, and a name among constants": {map[string]object{
+			"out/p.so": lib("", "liba.so", "libopens.so").with(elf.DT_RPATH, "~/out:~/deps"), "out/liba.so": lib("liba.so", "libb.so", "libnone.so"),
+			"deps/libb.so": lib("libb.so"), "out/libopens.so": {tinyelf.Object{Data: "\x00libnamed.so\x00"}.With(elf.DT_SONAME, "libopens.so")},
+			"out/libnamed.so": lib("libnamed.so"),
+		}, map[string]string{"out/liba.so": "libb.so, which ~/out/liba.so needs", "out/libopens.so": "libnamed.so, which ~/out/libopens.so opens by name"}},
+		"of a program, for what it opens": {map[string]object{
+			"out/main": onStage().opens("libc.so.6").with(elf.DT_RPATH, "~/deps"), "deps/libb.so": lib("libb.so"), "out/plugin.so": lib("plugin.so", "libb.so"),
+		}, map[string]string{"out/plugin.so": "libb.so, which ~/out/plugin.so needs"}},
+		"what it finds by itself": {map[string]object{
+			"out/q.so": lib("", "libb.so").with(elf.DT_RPATH, "~/out"), "out/libb.so": lib("libb.so"),
+		}, nil},
+		"what has a DT_RUNPATH inherits nothing": {map[string]object{
+			"out/p.so": lib("", "liba.so").with(elf.DT_RPATH, "~/out:~/deps"), "out/liba.so": lib("liba.so", "libb.so").with(elf.DT_RUNPATH, "~/else"),
+			"deps/libb.so": lib("libb.so"),
+		}, nil},
+		"a DT_RUNPATH is not inherited": {map[string]object{
+			"out/p.so": lib("", "liba.so").with(elf.DT_RUNPATH, "~/out:~/deps"), "out/liba.so": lib("liba.so", "libb.so"), "deps/libb.so": lib("libb.so"),
+		}, nil},
 		// The entry itself goes: no DT_RPATH brings it back.
-		{[]move{{dir + "/r.so", edit.State{Tag: elf.DT_RPATH, List: runpath.List{dir, dir + "/e"}}, edit.State{Tag: elf.DT_RUNPATH, List: runpath.List{dir}}}}, nil},
+		"the entry goes": {map[string]object{
+			"out/r.so": lib("", "libd.so").with(elf.DT_RPATH, "~/out:~/deps/stubs"), "out/libd.so": lib("libd.so", "libe.so"), "deps/stubs/libe.so": lib("libe.so"),
+		}, nil},
 	} {
-		var keep []string
-		for p, loss := range keepRPath(nil, c.moves) {
-			if keep = append(keep, filepath.Base(p)); loss.Opened != (loss.Name == "libnamed.so") {
-				t.Errorf("%s: %s", p, loss)
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			for file, o := range c.put {
+				s.put(file, o.Object)
 			}
-		}
-		if slices.Sort(keep); !slices.Equal(keep, c.keep) {
-			t.Errorf("%q, want %q", keep, c.keep)
-		}
+			s.byHand()
+			s.src.Store, s.set.Map = "/none", driverFirst("/driver")
+			got := map[string]string{}
+			for _, p := range s.resolve().plans {
+				if kept := p.KeptRPath; kept != nil {
+					got[strings.TrimPrefix(p.Object.Path, s.dir+"/")] = strings.ReplaceAll(kept.String(), s.dir, "~")
+				}
+				if o := p.Object; len(p.After) > 0 && (p.Tag == elf.DT_RPATH) != (o.Tag == elf.DT_RPATH || p.KeptRPath != nil) {
+					t.Errorf("%s: %v", o.Path, p.Tag)
+				}
+			}
+			if diff := cmp.Diff(c.keep, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	"sync/atomic"
 
 	"cuda-runpath/pkg/driver"
-	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/loader"
@@ -309,27 +308,6 @@ func (r *Resolver) remark(p *Plan) {
 		}
 	}
 	p.Warnings = append(warnings, p.Warnings...)
-}
-
-// keepRPath gives files a DT_RPATH that would lose by a DT_RUNPATH what they, or others, find by a DT_RPATH.
-func (r *Resolver) keepRPath(plans []*Plan) {
-	if r.s.Mode != Repair || r.s.Tag != elf.DT_NULL {
-		return
-	}
-	var moves []move
-	at := map[string]*Plan{}
-	for _, p := range plans {
-		if o := p.Object; p.stands() {
-			at[o.Real] = p
-			moves = append(moves, move{Path: o.Real, From: edit.State{Tag: o.Tag, List: p.Before},
-				To: edit.State{Tag: p.State().Tag, List: p.After}})
-		}
-	}
-	for file, loss := range keepRPath(r.ix.loader, moves) {
-		p := at[file]
-		p.Tag, p.stays, p.KeptRPath = elf.DT_RPATH, p.Object.Tag == elf.DT_RPATH && slices.Equal(p.After, p.Before), &loss
-		p.changes = p.differs()
-	}
 }
 
 // pin gives a file an entry for what it finds today. It reports whether that is there.

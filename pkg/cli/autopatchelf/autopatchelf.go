@@ -706,12 +706,10 @@ func (a *autoPatchelf) file(p *fixup.Plan) *patchReport {
 			r.Level = logrus.WarnLevel
 		}
 	}
-	if p.KeptRPath != nil && (p.Result.Edited || p.Object.Tag == elf.DT_RPATH) {
-		r.Notes = append(r.Notes, keptRPath(*p.KeptRPath))
-	}
 	if p.Result.Edited {
 		if p.KeptRPath != nil {
-			r.Line += " (" + command.Printable(keptRPath(*p.KeptRPath)) + ")"
+			kept := keptRPath(*p.KeptRPath)
+			r.Notes, r.Line = append(r.Notes, kept), r.Line+" ("+command.Printable(kept)+")"
 		}
 		if len(p.Lost) > 0 {
 			r.Info = append(r.Info, "dropped "+strings.Join(p.Lost, ", ")+": a stub directory, or not there")
