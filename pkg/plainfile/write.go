@@ -257,10 +257,10 @@ func (fd descriptor) Write(b []byte) (done int, err error) {
 // Masked returns the mode that the umask leaves of one, for [Replace].
 func Masked(perm fs.FileMode) fs.FileMode { return perm &^ umask() }
 
-// umask returns the bits that new files of this process do not get. There is no way to
-// read them that does not set them, but /proc.
+// umask returns the bits that new files do not get. There is no way to
+// read them that does not set them, but /proc. A thread can have others than the first one (clone(2), CLONE_FS).
 func umask() fs.FileMode {
-	status, err := os.ReadFile("/proc/self/status")
+	status, err := os.ReadFile("/proc/thread-self/status")
 	if err == nil {
 		for line := range strings.Lines(string(status)) {
 			var mask uint32
