@@ -31,16 +31,18 @@ func (h *Host) Visible(drv *Driver, list string, byBus bool) (visible GPUs, unkn
 				return nil, fmt.Sprintf("which GPU number %d is: they are unlike, and CUDA_DEVICE_ORDER=PCI_BUS_ID is not set", n)
 			}
 			these = all[n : n+1]
+		case err != nil && word != "" && word[0] >= '0' && word[0] <= '9': // driver 580 takes "0x0" and "0;1" as 0
+			return nil, "what CUDA makes of " + word
 		case strings.HasPrefix(word, "MIG-") && !named:
 			return nil, "whether there is " + word + " without nvidia-smi"
 		case strings.HasPrefix(word, "MIG-"):
 			these = h.withPart(drv, all, word)
-		case err != nil && strings.HasPrefix(word, "GPU-"):
+		case strings.HasPrefix(word, "GPU-") && len(word) > len("GPU-"):
 			for _, g := range all {
 				if g.UUID == "" || strings.Contains(g.UUID, "?") {
 					return nil, "which GPU is " + word
 				}
-				if strings.HasPrefix(g.UUID, word) {
+				if strings.HasPrefix(strings.ToLower(g.UUID), strings.ToLower(word)) { // of "gpu-" CUDA finds none
 					these = append(these, g)
 				}
 			}

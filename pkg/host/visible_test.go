@@ -26,6 +26,7 @@ func TestVisible(t *testing.T) {
 		{like, "", false, "", false}, {like, "-1", false, "", false}, {like, "none", false, "", false}, {like, "2", false, "", false},
 		{like, "0", false, "GPU-aaaa-1 ", false}, {like, "1,0", false, "GPU-aabb-2 GPU-aaaa-1 ", false}, {like, " 1 ,-1,0", false, "GPU-aabb-2 ", false}, {like, "1,7,0", false, "GPU-aabb-2 ", false},
 		{like, "GPU-aab", false, "GPU-aabb-2 ", false}, {like, "GPU-aa", false, "", true}, {like, "GPU-c", false, "", false}, {like, "0,0", false, "", true},
+		{like, "GPU-AAB", false, "GPU-aabb-2 ", false}, {like, "gpu-aab", false, "", false}, {like, "GPU-", false, "", false}, {like, "0x0", false, "", true}, {like, "0;1", false, "", true}, {like, "00", false, "GPU-aaaa-1 ", false},
 		{like, "MIG-0", false, "", true}, {unlike, "1", false, "", true}, {unlike, "0", true, "GPU-aaaa-1 ", false}, {unlike, "GPU-aaaa", false, "GPU-aaaa-1 ", true},
 		{unlike, "GPU-b", false, "", true}, {map[string]string{"etc/x": ""}, "0", false, "", true}, {map[string]string{"etc/x": ""}, "-1", false, "", false},
 	} {

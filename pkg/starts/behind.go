@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path"
+	"slices"
 
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/loader"
@@ -22,6 +24,9 @@ func variables(e *loader.Environment) map[string]*string {
 		"LD_BIND_NOW": &e.BindNow, "LD_HWCAP_MASK": &e.HWCapMask, "GLIBC_TUNABLES": &e.Tunables,
 		"NIX_LD": &e.NixLD, "NIX_LD_LIBRARY_PATH": &e.NixLDLibraryPath}
 }
+
+// heeded are variables by which CUDA sees other GPUs, or compiles nothing.
+var heeded = []string{"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CUDA_DISABLE_PTX_JIT", "CUDA_FORCE_PTX_JIT"}
 
 // mostWrappers bounds wrappers of wrappers.
 const mostWrappers = 10
@@ -71,6 +76,9 @@ func started(l *loader.Loader, file string, through Through) process.Start {
 				if v := vars[name]; v != nil {
 					return *v
 				}
+				if l.Host("") == "" && slices.Contains(heeded, name) {
+					return os.Getenv(name)
+				}
 				return ""
 			},
 			Real: func(file string) string {
@@ -92,8 +100,11 @@ func started(l *loader.Loader, file string, through Through) process.Start {
 			t.Script = t.File
 		}
 		for name, value := range w.Set {
-			if v := vars[name]; v != nil {
+			switch v := vars[name]; {
+			case v != nil && *v != value:
 				*v, t.Set[name] = value, value
+			case slices.Contains(heeded, name):
+				t.Set[name] = value
 			}
 		}
 		for _, what := range w.Unsure {
@@ -102,7 +113,7 @@ func started(l *loader.Loader, file string, through Through) process.Start {
 				t.Other = append(t.Other, "which program "+t.File+" starts is not known")
 			case what == wrapper.Environment:
 				t.Unsure = append(t.Unsure, "what the scripts and commands that "+t.File+" reads set is not known")
-			case vars[what] != nil:
+			case vars[what] != nil || slices.Contains(heeded, what):
 				t.Unsure = append(t.Unsure, "a part of "+what+", which "+t.File+" computes, is not known")
 			}
 		}

@@ -3,6 +3,7 @@ package starts
 import (
 	"debug/elf"
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -320,6 +321,30 @@ func TestPlaceOfWhatAPathFileNames(t *testing.T) {
 		slices.Sort(opened)
 		if got := strings.Join(slices.Compact(opened), " "); got != c.starts || p.Left != c.left {
 			t.Errorf("%q: %s, %q", c.pth, got, p.Left)
+		}
+	}
+}
+
+// What CUDA heeds of the environment is the start's: what a wrapper sets, takes away or empties, beside what this process has.
+func TestCUDAsVariablesOfAWrapper(t *testing.T) {
+	t.Setenv("CUDA_VISIBLE_DEVICES", "-1")
+	l, err := loader.New(loader.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := path.Join(t.TempDir(), "app")
+	for text, want := range map[string]map[string]string{
+		"exec /bin/true\n": {},
+		"export CUDA_VISIBLE_DEVICES=0 CUDA_DISABLE_PTX_JIT=1 CUDA_HOME=/x\nexec /bin/true\n": {"CUDA_VISIBLE_DEVICES": "0", "CUDA_DISABLE_PTX_JIT": "1"},
+		"unset CUDA_VISIBLE_DEVICES\nexec /bin/true\n":                                        {"CUDA_VISIBLE_DEVICES": ""},
+		"CUDA_VISIBLE_DEVICES= LD_LIBRARY_PATH= exec /bin/true\n":                             {"CUDA_VISIBLE_DEVICES": ""},
+		"export CUDA_VISIBLE_DEVICES=-1\nexec /bin/true\n":                                    {},
+	} {
+		if err := os.WriteFile(file, []byte("#!/bin/sh\n"+text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if got := Behind(l, file, Wrappers); got.File != "/bin/true" || !maps.Equal(got.Set, want) {
+			t.Errorf("%s%s, %q", text, got.File, got.Set)
 		}
 	}
 }

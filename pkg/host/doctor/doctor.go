@@ -27,7 +27,7 @@ type Doctor struct {
 	Machine host.Machine // whose programs are to work
 	// Prefix is the directory that stands for /run/opengl-driver.
 	Prefix string
-	// AsRoot means that the user is root: containers often have no sudo.
+	// AsRoot means that the user is root: containers often have no sudo, and the driver makes device nodes.
 	AsRoot bool
 	// Itself is the path of hostDriver, for what root is to run: sudo may not look where it is found; "" for its name.
 	Itself string
@@ -75,7 +75,6 @@ func (h *Doctor) Diagnose(program string) *Diagnosis {
 	gpus := h.checkGPUs(d, drv)
 	d.Host = described(drv, cuda, gpus)
 	h.checkLimit(d, drv)
-	h.checkJIT(d, drv)
 	d.HostWorks = d.Works && h.hostFinds(drv)
 	offered := h.checkEnvironment(d)
 	linkWorks := h.checkLink(d, drv, kernel, program == "" && !offered)
@@ -113,6 +112,9 @@ func (h *Doctor) Diagnose(program string) *Diagnosis {
 		h.outweigh(d, kernel)
 	}
 	for i := range d.Facts[:ofHost] { // they keep other programs from working, if this one does not ask for the driver
+		if d.ownList && d.Facts[i].Source == visibleDevices {
+			d.Facts[i].Verdict, d.Facts[i].unknown = Note, false
+		}
 		if f := &d.Facts[i]; f.Verdict == Bad && d.Asks {
 			d.Works = false
 		} else if f.Verdict == Bad {
@@ -147,8 +149,7 @@ func (d *Diagnosis) place(system *explain.System, place *starts.Place, look func
 	}
 	sum := places.Summarize(system, runtime.GOMAXPROCS(0), place, func(its *explain.Case) {
 		name := its.Start.Name()
-		one := &Diagnosis{Program: its.Start.File, Works: true, driverless: d.driverless, noJIT: d.noJIT, noJITError: d.noJITError,
-			parts: its.Parts()}
+		one := &Diagnosis{Program: its.Start.File, Works: true, driverless: d.driverless, parts: its.Parts()}
 		look(one, its)
 		d.own = cmp.Or(d.own, one.own)
 		d.Asks = d.Asks || one.Asks

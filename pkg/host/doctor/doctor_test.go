@@ -58,6 +58,7 @@ func TestDiagnosis(t *testing.T) {
 		without string // that is taken out of files, or what begins so
 		program string
 		closed  string // a file that others may not read
+		root    bool   // who asks is root
 		works   bool
 		unknown bool
 		says    []string // VERDICT SUBJECT: TEXT, parts
@@ -84,6 +85,19 @@ func TestDiagnosis(t *testing.T) {
 			"note device nodes: /dev/nvidia-uvm is missing: the driver has /usr/bin/nvidia-modprobe, which is root's, make it when the first CUDA program starts"}, never: "nvidia-uvm.*present and usable"},
 		"no uvm, in a container": {files: good.With(tree{"usr/bin/nvidia-modprobe": "x", ".dockerenv": ""}), without: "dev/nvidia-uvm", says: []string{
 			"bad device nodes: /dev/nvidia-uvm is missing [/dev] -> start the container with its GPUs"}},
+		"no uvm, as root": {files: good, without: "dev/nvidia-uvm", root: true, works: true, says: []string{
+			"note device nodes: /dev/nvidia-uvm is missing: the driver, started by root, makes it when the first CUDA program starts"}},
+		"no nodes, as root in a container": {files: good.With(tree{".dockerenv": ""}), without: "dev/", root: true, works: true, unknown: true, says: []string{
+			"warning device nodes: there is no GPU: no /dev/nvidia0 or the like: the driver, started by root, makes it if the container may use it [/dev] -> start the container with its GPUs",
+			"warning device nodes: /dev/nvidiactl is missing: the driver"}},
+		"no nodes, as root, and no module": {files: core("usr/lib64", version).With(copies), root: true, says: []string{"bad device nodes: there is no GPU", "bad device nodes: /dev/nvidiactl is missing"}},
+		"another device in a node's place": {files: good.With(tree{"proc/devices": "Character devices:\n  1 mem\n195 nvidia\n195 nvidiactl\n508 nvidia-uvm\n\nBlock devices:\n"}), says: []string{
+			"bad device nodes: /dev/nvidiactl is a device of another module than NVIDIA's", "(100)"}},
+		"a wrapper that hides the GPU": {files: good.With(interp).With(tree{"p": program("/run/opengl-driver/lib", "libcuda.so.1", "libc.so.6"), "app": "#!/bin/sh\nexec env CUDA_VISIBLE_DEVICES=-1 /p\n"}), program: "/app",
+			says: []string{"bad GPU: CUDA_VISIBLE_DEVICES=-1 leaves no GPU [/app] -> take CUDA_VISIBLE_DEVICES out of /app (100)"}},
+		"a wrapper that hides the GPU of a program without CUDA": {files: good.With(interp).With(tree{"p": program("", "libc.so.6"), "app": "#!/bin/sh\nexec env CUDA_VISIBLE_DEVICES=-1 /p\n"}), program: "/app", works: true, never: "leaves no GPU"},
+		"a wrapper that empties the list of GPUs": {files: good.With(interp).With(tree{"p": program("/run/opengl-driver/lib", "libcuda.so.1", "libc.so.6"), "app": "#!/bin/sh\nexport CUDA_VISIBLE_DEVICES=\nexec /p\n"}), program: "/app", works: true, unknown: true,
+			says: []string{"warning GPU: /app: it is not known whether CUDA_VISIBLE_DEVICES is emptied, which leaves no GPU, or unset"}},
 		"a file in a node's place": {files: good.With(tree{"dev/nvidia0": ""}), says: []string{"bad device nodes: /dev/nvidia0 is not a device"}},
 		"a node for root":          {files: good, closed: "dev/nvidiactl", says: []string{"bad device nodes: you may not read and write /dev/nvidiactl (-rw-------)"}},
 		"no link":                  {files: good, without: "run/", says: []string{"bad driver link: /run/opengl-driver/lib does not exist", "sudo hostDriver install"}},
@@ -195,7 +209,7 @@ func TestDiagnosis(t *testing.T) {
 			}
 		}
 		m, _ := host.MachineNamed("x86_64")
-		d := (&Doctor{Host: h, Machine: m, Prefix: host.DefaultPrefix}).Diagnose(c.program)
+		d := (&Doctor{Host: h, Machine: m, Prefix: host.DefaultPrefix, AsRoot: c.root}).Diagnose(c.program)
 		var said strings.Builder
 		for _, f := range d.Facts {
 			fmt.Fprintf(&said, "%s %s: %s [%s] -> %s (%d)\n", f.Verdict, f.Subject, f.Text, f.Source, f.Whole(), f.Error)

@@ -170,6 +170,17 @@ func (h *Doctor) checkDevices(d *Diagnosis, k host.Kind) {
 	const subject = "device nodes"
 	var nodes []string
 	fixes := map[string]string{}
+	maker := h.makesNodes(k)
+	missing := func(fix, text string, verdict Verdict, answer int) {
+		switch {
+		case maker == "":
+			d.add(subject, verdict, "/dev", fix, "%s", text).Error = answer
+		case h.Container() == "":
+			d.add(subject, Note, "/dev", "", "%s: %s when the first CUDA program starts", text, maker)
+		default: // which of them the container may use, only an attempt would tell
+			d.doubt(subject, "/dev", fix, "%s: %s if the container may use it", text, maker)
+		}
+	}
 	switch k {
 	case host.WSL:
 		nodes = []string{"/dev/dxg"}
@@ -184,10 +195,11 @@ func (h *Doctor) checkDevices(d *Diagnosis, k host.Kind) {
 		}
 		gpus, _ := h.Root.Glob("/dev/nvidia[0-9]*")
 		if len(gpus) == 0 {
-			d.add(subject, Bad, "/dev", fixes["/dev/nvidiactl"], "there is no GPU: no /dev/nvidia0 or the like").Error = 100
+			missing(fixes["/dev/nvidiactl"], "there is no GPU: no /dev/nvidia0 or the like", Bad, 100)
 		}
 		nodes = append(nodes, gpus...)
 	}
+	majors := h.nvidiaMajors()
 	good := 0
 	for _, node := range nodes {
 		at, err := h.Root.Resolve(node)
@@ -196,16 +208,11 @@ func (h *Doctor) checkDevices(d *Diagnosis, k host.Kind) {
 			if k == host.Jetson && node != "/dev/nvmap" {
 				verdict = Note // its name differs between L4T releases
 			}
-			if node == "/dev/nvidia-uvm" && h.Container() == "" && h.makesNodes() {
-				d.add(subject, Note, "/dev", "",
-					"%s is missing: the driver has %s, which is root's, make it when the first CUDA program starts", node,
-					nvidiaModprobe)
-				continue
-			}
-			f := d.add(subject, verdict, "/dev", fix, "%s is missing", node)
+			answer := 0
 			if node == "/dev/nvidia-uvm" {
-				f.Error = 999
+				answer = 999
 			}
+			missing(fix, node+" is missing", verdict, answer)
 			continue
 		}
 		info, err := h.Root.Lstat(at)
@@ -218,6 +225,9 @@ func (h *Doctor) checkDevices(d *Diagnosis, k host.Kind) {
 				fix += ", then " + fixes[node]
 			}
 			d.add(subject, Bad, node, fix, "%s is not a device", node)
+		case len(majors) > 0 && !majors[major(info)]:
+			fix := cmp.Or(fixes[node], fixes["/dev/nvidiactl"])
+			d.add(subject, Bad, node, fix, "%s is a device of another module than NVIDIA's", node).Error = 100
 		case h.Root.IsHost() && unix.Access(node, unix.R_OK|unix.W_OK) != nil,
 			!h.Root.IsHost() && info.Mode().Perm()&0o006 != 0o006:
 			fix := h.sudo("chmod a+rw " + node)
@@ -247,13 +257,42 @@ func groupOf(info fs.FileInfo) string {
 	return g.Name
 }
 
-// nvidiaModprobe is what libcuda.so.1 starts where a device node is not there (its manual page, nvidia-modprobe(1)).
-const nvidiaModprobe = "/usr/bin/nvidia-modprobe"
+// makesNodes says in words who makes a device node that is missing, "" for nobody: libcuda.so.1 as root, else by starting
+// nvidia-modprobe, where that is root's (NVIDIA's nvidia-modprobe, modprobe-utils/nvidia-modprobe-utils.c; its manual page).
+func (h *Doctor) makesNodes(k host.Kind) string {
+	const modprobe = "/usr/bin/nvidia-modprobe"
+	info, err := h.Root.Stat(modprobe)
+	switch {
+	case k != host.Discrete || !h.Root.Exists(host.ProcVersion):
+		return ""
+	case h.AsRoot:
+		return "the driver, started by root, makes it"
+	case err == nil && info.Mode()&fs.ModeSetuid != 0 && h.Container() == "":
+		return "the driver has " + modprobe + ", which is root's, make it"
+	}
+	return ""
+}
 
-// makesNodes reports whether that can make them: it does so as root.
-func (h *Doctor) makesNodes() bool {
-	info, err := h.Root.Stat(nvidiaModprobe)
-	return err == nil && info.Mode()&fs.ModeSetuid != 0
+// nvidiaMajors returns the major numbers of NVIDIA's devices; none where the kernel does not say.
+func (h *Doctor) nvidiaMajors() map[uint32]bool {
+	majors := map[uint32]bool{}
+	text, _ := h.Root.ReadFile("/proc/devices", 1<<16)
+	for line := range strings.Lines(string(text)) {
+		number, name, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if n, err := strconv.ParseUint(number, 10, 32); err == nil && strings.HasPrefix(name, "nvidia") {
+			majors[uint32(n)] = true
+		}
+	}
+	return majors
+}
+
+// major returns the major number of a device.
+func major(info fs.FileInfo) uint32 {
+	st, _ := info.Sys().(*syscall.Stat_t)
+	if st == nil {
+		return 0
+	}
+	return unix.Major(uint64(st.Rdev))
 }
 
 // checkGLIBC compares what the driver's libraries need of glibc with what the

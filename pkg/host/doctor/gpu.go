@@ -13,6 +13,7 @@ import (
 	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/process"
 	"cuda-runpath/pkg/remedy"
 )
 
@@ -30,7 +31,7 @@ func (h *Doctor) gpus(drv *host.Driver) (all host.GPUs) {
 // checkGPUs says which kinds of GPUs there are, and returns them.
 func (h *Doctor) checkGPUs(d *Diagnosis, drv *host.Driver) host.GPUs {
 	gpus := h.gpus(drv)
-	if visible := h.checkVisible(d, drv); visible != nil && h.For == nil {
+	if visible := h.checkVisible(d, drv, nil); visible != nil && h.For == nil {
 		gpus = visible.Kinds()
 	}
 	for _, g := range gpus {
@@ -71,34 +72,58 @@ func described(drv *host.Driver, cuda string, gpus host.GPUs) string {
 	return strings.Join(parts, ", ")
 }
 
-// checkJIT notes why the driver cannot compile PTX where it has to.
-func (h *Doctor) checkJIT(d *Diagnosis, drv *host.Driver) {
-	const compiler, variable = "libnvidia-ptxjitcompiler.so", "CUDA_DISABLE_PTX_JIT"
+// Variables of the environment that CUDA heeds (CUDA Programming Guide, "CUDA Environment Variables").
+const visibleDevices, deviceOrder, disableJIT = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CUDA_DISABLE_PTX_JIT"
+
+// setting returns a variable as a start has it: what its wrappers set, "" for one that they take away or empty, else this
+// process's own. t may be nil.
+func (h *Doctor) setting(t *process.Start, name string) (value string, set bool) {
+	if t != nil {
+		if value, set = t.Set[name]; set {
+			return value, true
+		}
+	}
+	if !h.Root.IsHost() {
+		return "", false
+	}
+	return os.LookupEnv(name)
+}
+
+// checkJIT notes why the driver cannot compile PTX where a start has to.
+func (h *Doctor) checkJIT(d *Diagnosis, drv *host.Driver, t *process.Start) {
+	const compiler = "libnvidia-ptxjitcompiler.so"
 	missing := h.Kind(drv) == host.Discrete && !slices.ContainsFunc(drv.Libraries, func(lib host.Library) bool {
 		return lib.Name == compiler
 	})
-	switch set := os.Getenv(variable); {
-	case h.Root.IsHost() && set != "" && set != "0":
-		d.noJIT, d.noJITError = variable+" is set", 223
+	switch set, _ := h.setting(t, disableJIT); {
+	case set != "" && set != "0":
+		d.noJIT, d.noJITError = disableJIT+" is set", 223
 	case !d.driverless && missing:
 		d.noJIT, d.noJITError = "the driver has no usable "+compiler+".1", 221
 	}
 }
 
-// checkVisible says what the environment hides of the GPUs, and returns those that it leaves; nil where it hides none,
-// or that is not known.
-func (h *Doctor) checkVisible(d *Diagnosis, drv *host.Driver) host.GPUs {
-	const variable = "CUDA_VISIBLE_DEVICES"
-	list, set := os.LookupEnv(variable)
-	if !set || !h.Root.IsHost() || h.Kind(drv) != host.Discrete {
+// checkVisible says what the environment of a start, or of this process where t is nil, hides of the GPUs, and returns
+// those that it leaves; nil where it hides none, or that is not known.
+func (h *Doctor) checkVisible(d *Diagnosis, drv *host.Driver, t *process.Start) host.GPUs {
+	list, set := h.setting(t, visibleDevices)
+	if !set || h.Kind(drv) != host.Discrete {
 		return nil
 	}
-	visible, unknown := h.Visible(drv, list, os.Getenv("CUDA_DEVICE_ORDER") == "PCI_BUS_ID")
+	source, fix := visibleDevices, "unset "+visibleDevices
+	if t != nil {
+		source = strings.Join(t.Via, ", ")
+		fix = "take " + visibleDevices + " out of " + source
+	}
+	order, _ := h.setting(t, deviceOrder)
+	visible, unknown := h.Visible(drv, list, order == "PCI_BUS_ID")
 	switch {
+	case t != nil && list == "":
+		d.doubt("GPU", source, "", "%s: it is not known whether %s is emptied, which leaves no GPU, or unset", source, visibleDevices)
 	case unknown != "":
-		d.doubt("GPU", variable, "", "%s=%s: it is not known %s", variable, list, unknown)
+		d.doubt("GPU", source, "", "%s=%s: it is not known %s", visibleDevices, list, unknown)
 	case len(visible) == 0:
-		d.add("GPU", Bad, variable, "unset "+variable, "%s=%s leaves no GPU", variable, list).Error = 100
+		d.add("GPU", Bad, source, fix, "%s=%s leaves no GPU", visibleDevices, list).Error = 100
 	}
 	return visible
 }

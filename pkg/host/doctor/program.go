@@ -111,6 +111,12 @@ func (h *Doctor) checkProgram(d *Diagnosis, its *explain.Case, drv *host.Driver,
 	if drv.Directory != "" {
 		h.checkInterfaces(d, load, drv)
 	}
+	if _, d.ownList = its.Start.Set[visibleDevices]; d.ownList && d.asks {
+		if gpus = h.checkVisible(d, drv, &its.Start); gpus == nil {
+			gpus = h.gpus(drv)
+		}
+	}
+	h.checkJIT(d, drv, &its.Start)
 	h.checkGPUCode(d, load, gpus, cuda)
 	return glibc
 }

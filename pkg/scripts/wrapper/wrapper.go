@@ -16,7 +16,7 @@ type Wrapper struct {
 	Sure bool
 	// Loader is the dynamic loader where the wrapper starts that, with the program as an argument.
 	Loader string
-	// Set are the variables that the program has then and that were not so before, "" for one that is gone.
+	// Set are the variables that the program has then and that were not so before, "" for one that is gone or emptied.
 	Set map[string]string
 	// Unsure is what is not known: of the variables those of which a part is computed, which is left out, [Program] where
 	// it may be another one, and [Environment] where the script reads another one.
@@ -186,7 +186,8 @@ func (sh *shell) wrapper() Wrapper {
 		w.Unsure = append(w.Unsure, Environment)
 	}
 	for name, v := range sh.vars {
-		if !v.exported || v.text == sh.Variable(name) {
+		emptied := v.set && v.text == "" // which is not the same as not to have it
+		if !v.exported || v.text == sh.Variable(name) && !emptied {
 			continue
 		}
 		if strings.Contains(v.text, unknown) {
