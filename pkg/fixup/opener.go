@@ -59,6 +59,15 @@ func (r *Resolver) tooNew(program string, lib *Object) (why string) {
 	return ""
 }
 
+// Outside is the plan of a program that no run changes; nil where it cannot be read.
+func (r *Resolver) Outside(program string) *Plan {
+	o := r.ix.file(program)
+	if o == nil || !o.program() {
+		return nil
+	}
+	return &Plan{Object: o, NoLoader: r.ix.loader.Interpreter(o.Interp, o.ABI).Why}
+}
+
 // interpreterOf is the interpreter that a program asks for; "" where it cannot be read.
 func (ix *Index) interpreterOf(program string) string {
 	if o := ix.file(program); o != nil {

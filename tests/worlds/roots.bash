@@ -9,6 +9,7 @@ h=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa # all but the last of a store path's 32 digits
 glibc=/nix/store/${h}1-glibc-2.36 cxx=/nix/store/${h}2-gcc-12-lib stubs=/nix/store/${h}3-cuda_cudart-12-stubs
 package=/nix/store/${h}4-train drivers=/nix/store/${h}5-graphics-drivers compat=/nix/store/${h}6-cuda_compat
 stub_ld=/nix/store/${h}7-stub-ld nix_ld=/nix/store/${h}8-nix-ld
+uv_python=.local/share/uv/python/cpython-3.12.7-linux-x86_64-gnu
 loader=$glibc/lib/ld-linux-x86-64.so.2
 train=$package/bin/train opener=$package/bin/opener
 
@@ -81,7 +82,7 @@ make_parts() (
   so "$h/built/lib/libstack.so" "$work/parts/answer.c" -Wl,-z,execstack
   so "$h/built/lib/libkept.so" "$work/parts/answer.c" "-Wl,-rpath,$cxx/lib"
   nix_program "$link:\$ORIGIN/../lib:$glibc/lib" "$h/built/bin/gpu" "${cuda[@]}" "$h/built/lib/libkernels.so"
-  printf '#include <string>\nextern "C" int text() { return std::to_string(123).size(); }\n' >"$work/parts/text.cc"
+  printf '#include <string>\nextern "C" int text() { return std::to_string(123).size(); }\nextern "C" int answer() { return text(); }\n' >"$work/parts/text.cc"
   g++ -shared -fPIC -O1 -Wl,-soname,libtext.so "$work/parts/text.cc" -o "$h/.venv/lib/python3/site-packages/ext.libs/libtext.so" -lm
   printf 'extern "C" int text(); extern "C" int answer() { return text(); }\n' >"$work/parts/ext.cc"
   g++ -shared -fPIC -O1 -Wl,--no-as-needed,--disable-new-dtags,-rpath,'$ORIGIN/../ext.libs' "$work/parts/ext.cc" \
@@ -89,6 +90,12 @@ make_parts() (
   ln -s "$opener" "$h/.venv/bin/python"
   gcc -O1 -o "$h/.venv/bin/tool" -x c - <<<'#include <stdio.h>
     int main(void) { puts("a tool of a wheel"); return 0; }'
+  # What uv makes with a Python of its own: that lies outside of the environment, and asks for the distributions' loader.
+  mkdir -p "$h"/{"$uv_python"/bin,uv/.venv/bin,uv/.venv/lib/python3.12/site-packages}
+  gcc -O1 -o "$h/$uv_python/bin/python3.12" "$here/program.c"
+  ln -s "/home/me/$uv_python/bin/python3.12" "$h/uv/.venv/bin/python"
+  echo "home = /home/me/$uv_python/bin" >"$h/uv/.venv/pyvenv.cfg"
+  cp "$h/.venv/lib/python3/site-packages/ext.libs/libtext.so" "$h/uv/.venv/lib/python3.12/site-packages/_text.so"
   printf 'import ctypes\nlib = ctypes.CDLL("libnvidia-ml.so.1")\n' >"$h/.venv/lib/python3/site-packages/pynvml.py"
 )
 
@@ -208,6 +215,16 @@ row_also() { # USER
     step "audit has a remedy" "runpath edit --interpreter $loader" "$1" /tools/runpath audit .venv/bin/tool
     step "the remedy" "1 edited" "$1" /tools/runpath edit --interpreter "$loader" .venv/bin/tool
     step "then it starts" "a tool of a wheel" "$1" .venv/bin/tool
+    # uv's Python, outside of the environment: the four say the same, and nothing edits it unasked.
+    local fix="runpath edit --interpreter $loader /home/me/$uv_python/bin/python3.12"
+    step "the Python of uv does not start" "NixOS cannot run" "$1" uv/.venv/bin/python
+    step "autoPatchelf says so" "is NixOS's stub-ld.*$fix" "$1" /tools/autoPatchelf --libs "$cxx/lib" uv/.venv
+    step "audit says so" "$fix" "$1" /tools/runpath audit uv/.venv
+    step "doctor says so" "$fix" "$1" /tools/hostDriver doctor uv/.venv
+    step "explain says so" "$fix" "$1" /tools/runpath explain uv/.venv
+    # shellcheck disable=SC2086 # as a reader types it
+    step "the second command" "1 edited" "$1" /tools/$fix
+    step "then it opens" "opened .*: 3" "$1" uv/.venv/bin/python uv/.venv/lib/python3.12/site-packages/_text.so
   else
     step "the tool starts, by nix-ld" "a tool of a wheel" "$1" .venv/bin/tool
     step "explain finds the same" "libc.so.6 → /run/current-system/sw/share/nix-ld/lib/libc.so.6" "$1" /tools/runpath explain --all .venv/bin/tool

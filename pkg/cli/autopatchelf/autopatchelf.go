@@ -167,6 +167,7 @@ type autoPatchelf struct {
 	inPlace    bool
 	// imported is what Python does with the files of the paths.
 	imported func() *imported
+	pythons  pythons
 }
 
 func newAutoPatchelf(c *command.Line, s *walk.Session) (*autoPatchelf, error) {
@@ -230,7 +231,8 @@ func newAutoPatchelf(c *command.Line, s *walk.Session) (*autoPatchelf, error) {
 	a.imported = func() *imported { return nil }
 	if mode == fixup.Repair {
 		a.imported = importing(s.Context, a.sources.Paths)
-		a.settings.Opener = openers(a.sources.Paths)
+		a.pythons = pythonsOf(a.sources.Paths)
+		a.settings.Opener = a.pythons.opens
 	}
 	a.settings.Loaded = func(file, name string) bool { return a.imported().loads(file, name) }
 	return a, nil
@@ -456,6 +458,15 @@ func (a *autoPatchelf) tellUnstarted(resolver *fixup.Resolver, plans []*fixup.Pl
 				"programs.nix-ld.enable = true lets them start as they are",
 			walk.Count(n[in], "program does", "programs do"), askFor(n[in], p.Object.Path), command.Printable(in), p.NoLoader,
 			remedy.Quote(usual))
+	}
+	for _, python := range a.pythons { // which a run on the tree leaves alone, as all that is outside
+		p := resolver.Outside(python.program)
+		if p == nil || p.NoLoader == "" || a.pythons.opens(p.Object.Real) != "" {
+			continue
+		}
+		a.Log.WithField("path", python.path).Warnf("its Python does not start here: the loader that it asks for, %s, %s; fix: %s; "+
+			"on NixOS, programs.nix-ld.enable = true lets it start as it is", command.Printable(p.Object.Interp), p.NoLoader,
+			remedy.Quote("runpath", "edit", "--interpreter", cmp.Or(resolver.UsualInterpreter(p), "LOADER"), p.Object.Real))
 	}
 }
 

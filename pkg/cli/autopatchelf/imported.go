@@ -51,25 +51,34 @@ func importing(ctx context.Context, paths []string) func() *imported {
 	})
 }
 
-// openers returns what tells which interpreter of Python opens a file below some paths, by its real path; "" for none.
-func openers(paths []string) func(file string) string {
-	var dirs, programs []string
+// python is the interpreter of Python that a path of the arguments is for.
+type python struct{ path, real, program string }
+
+// pythons are those of the paths that have one.
+type pythons []python
+
+func pythonsOf(paths []string) (all pythons) {
 	l, err := loader.New(loader.Options{NoTries: true})
 	for _, path := range paths {
 		real, unreal := regular.Real(path)
 		if err != nil || unreal != nil {
 			continue
 		}
-		if python, _ := starts.PythonIn(l, real); python != nil {
-			dirs, programs = append(dirs, real+"/"), append(programs, python.Start.File)
+		if p, _ := starts.PythonIn(l, real); p != nil {
+			all = append(all, python{path, real + "/", p.Start.File})
 		}
 	}
-	return func(file string) string {
-		if i := slices.IndexFunc(dirs, func(dir string) bool { return strings.HasPrefix(file, dir) }); i >= 0 {
-			return programs[i]
+	return all
+}
+
+// opens returns the interpreter that opens a file, by its real path; "" for none.
+func (all pythons) opens(file string) string {
+	for _, p := range all {
+		if strings.HasPrefix(file, p.real) {
+			return p.program
 		}
-		return ""
 	}
+	return ""
 }
 
 // add adds what is known of a process.
