@@ -135,9 +135,12 @@ func read(f *tree.File, decide Decide, noteless bool) (p *Planned, err error) {
 	if p.Skip = skip; change == nil {
 		return p, nil
 	}
-	if p.Edit, err = elfedit.Plan(p.im, *change); noteless && errors.Is(err, elfedit.ErrNoNote) {
-		p.noNote, change.ResolutionNote = err, new(string)
-		p.Edit, err = elfedit.Plan(p.im, *change)
+	p.Edit, err = elfedit.Plan(p.im, *change)
+	if note := change.ResolutionNote; err != nil && noteless && note != nil && *note != "" {
+		change.ResolutionNote = new(string)
+		if without, again := elfedit.Plan(p.im, *change); again == nil {
+			p.Edit, p.noNote, err = without, err, nil
+		}
 	}
 	return p, err
 }

@@ -28,13 +28,9 @@ type Change struct {
 	// ResolutionNote is the description of .note.nixos.ldcache afterwards, as the loader
 	// reads it, "" for no such note. nil leaves the note as it is, unless the run path, the
 	// needed libraries or the interpreter change: then it would contradict them, and goes.
-	// A file that has no place for another program header cannot get one: see [ErrNoNote].
+	// A file that has no place for another program header cannot get one.
 	ResolutionNote *string
 }
-
-// ErrNoNote is among the errors of Plan where only the resolution note has no place: the
-// same change without one can be made.
-var ErrNoNote = errors.New("no resolution note can be added")
 
 // RunPath says what the dynamic section is to say about the run path.
 type RunPath struct {

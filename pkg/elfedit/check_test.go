@@ -44,6 +44,16 @@ func TestCheckNoticesOneByteTooMany(t *testing.T) {
 // What a plan could do wrong in more than one byte is noticed for what it is.
 func TestCheckNotices(t *testing.T) {
 	other := "/lib/another-loader.so"
+	header := func(of elf.ProgType, tamper func(q *elfimage.Prog)) func(_, after *image) write {
+		return func(_, after *image) write {
+			i := slices.IndexFunc(after.Progs, func(p elfimage.Prog) bool { return p.Type == of })
+			q := after.Progs[i]
+			tamper(&q)
+			w := write{off: after.Phoff + uint64(i)*after.PhdrSize(), data: make([]byte, after.PhdrSize())}
+			after.EncodeProg(w.data, q)
+			return w
+		}
+	}
 	for want, c := range map[string]struct {
 		shape  shape
 		tamper func(before, after *image) write // what comes after the edit's own writes
@@ -59,6 +69,11 @@ func TestCheckNotices(t *testing.T) {
 			}
 			return w
 		}},
+		"changes PT_LOAD at": {plain(), header(elf.PT_LOAD, func(q *elfimage.Prog) { q.Flags |= elf.PF_W | elf.PF_X })},
+		"changes PT_DYNAMIC": {plain(), header(elf.PT_DYNAMIC, func(q *elfimage.Prog) { q.Flags = elf.PF_X })},
+		"loses PT_NOTE":      {plain(), header(elf.PT_NOTE, func(q *elfimage.Prog) { q.Type = elf.PT_NULL })},
+		"adds PT_SHLIB": {plain().with(func(l *shape) { l.program, l.null, l.pad = false, true, 4096 }),
+			header(elf.PT_NULL, func(q *elfimage.Prog) { q.Type = elf.PT_SHLIB })},
 		"lets the segment": {plain().with(func(l *shape) { l.tail, l.skew = strings.Repeat("x", 9000), 256 }), func(_, after *image) write {
 			i := slices.IndexFunc(after.Progs, func(p elfimage.Prog) bool { return p.Type == elf.PT_LOAD })
 			q, next := after.Progs[i], after.Progs[i+1]

@@ -48,15 +48,6 @@ func (e *Edit) MovedNotes() []string { return e.moved }
 // Growth returns by how many bytes the file becomes larger.
 func (e *Edit) Growth() int64 { return e.size - int64(e.im.size) }
 
-// Written returns the number of bytes that Apply writes.
-func (e *Edit) Written() int64 {
-	var n uint64
-	for _, w := range e.writes {
-		n += w.len()
-	}
-	return int64(n)
-}
-
 // A DamagedError is the error of Apply where the file is neither what it was nor what it was to be.
 type DamagedError struct{ Err error }
 
@@ -163,18 +154,10 @@ func (im *image) plan(c Change) (*Edit, error) {
 		return nil, err
 	}
 	e, err := im.planned(g, c)
-	if err == nil {
-		return e, nil
+	if err != nil {
+		return nil, im.blame(err)
 	}
-	err = im.blame(err)
-	if g.desc != "" {
-		without := c
-		without.ResolutionNote = new(string)
-		if _, again := im.plan(without); again == nil {
-			err = fmt.Errorf("%w: %w", ErrNoNote, err)
-		}
-	}
-	return nil, err
+	return e, nil
 }
 
 // planned lays out, emits and verifies an edit.

@@ -29,18 +29,15 @@ func (p *planner) emit(l *layout) (*Edit, error) {
 		im.putNote(b, p.goal.desc)
 		l.put(l.relocated.at(n.off, n.size), b)
 	}
-	dead, err := p.scrubs(l)
+	retired, err := p.unshared(p.goal.retired)
 	if err != nil {
 		return nil, err
 	}
-	if l.copied {
-		for _, s := range dead {
-			clear(l.written(s.off, s.size))
-		}
-		dead = dead[:0]
+	for _, s := range retired {
+		l.scrub(span{l.table.off + s.off, s.size})
 	}
-	scrubs := make([]write, 0, len(dead)+len(l.dead))
-	for _, s := range l.joined(append(dead, l.dead...)) {
+	scrubs := make([]write, 0, len(l.dead))
+	for _, s := range joined(l.dead) {
 		scrubs = append(scrubs, write{off: s.off, data: zero(s.size)})
 	}
 	headers, err := p.headers(l)

@@ -14,10 +14,21 @@ func (p *planner) headers(l *layout) (out []write, err error) {
 	if !same || p.goal.osabi != nil || !slices.Equal(l.progs, im.Progs) {
 		out, err = p.header(l.progs, l.shoff, len(l.sections))
 	}
-	if same {
-		out = append(out, im.sectionWrites(l)...)
+	if !same || err != nil {
+		return out, err // the section headers are among what is new
 	}
-	return out, err
+	for i := 0; i < len(l.sections); i++ {
+		first := i
+		for i < len(l.sections) && l.sections[i] != im.Sections[i] { // neighbours change together
+			i++
+		}
+		if i > first {
+			b := im.Alloc(uint64(i-first) * im.ShdrSize())
+			im.encodeSections(b, l.sections[first:i])
+			out = append(out, write{off: im.Shoff + uint64(first)*im.ShdrSize(), data: b})
+		}
+	}
+	return out, nil
 }
 
 // header writes the ELF header and the program headers, in one piece where they are neighbours. The section headers
@@ -52,24 +63,4 @@ func (im *image) encodeSections(b []byte, sections []elfimage.Section) {
 	for i, s := range sections {
 		im.EncodeSection(b[uint64(i)*im.ShdrSize():], s)
 	}
-}
-
-// sectionWrites are the section headers that change where they are.
-func (im *image) sectionWrites(l *layout) []write {
-	if l.shoff != im.Shoff || len(l.sections) > len(im.Sections) {
-		return nil // they are among what is new
-	}
-	var out []write
-	for i := 0; i < len(l.sections); i++ {
-		first := i
-		for i < len(l.sections) && l.sections[i] != im.Sections[i] { // neighbours change together
-			i++
-		}
-		if i > first {
-			b := im.Alloc(uint64(i-first) * im.ShdrSize())
-			im.encodeSections(b, l.sections[first:i])
-			out = append(out, write{off: im.Shoff + uint64(first)*im.ShdrSize(), data: b})
-		}
-	}
-	return out
 }

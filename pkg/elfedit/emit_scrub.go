@@ -8,23 +8,21 @@ import (
 	"cuda-runpath/pkg/elfimage"
 )
 
-// scrubs returns where the retired strings are in the table of a layout, but for bytes that another string shares: the
-// linker stores a string that is the tail of another only once (patchelf 162).
-func (p *planner) scrubs(l *layout) ([]span, error) {
-	dead, err := p.unshared(p.goal.retired)
-	for i := range dead {
-		dead[i].off += l.table.off
+// scrub lets n bytes be zeros: in what the layout writes, such as a copy of the string table, or in the file.
+func (l *layout) scrub(s span) {
+	if b := l.written(s.off, s.size); b != nil {
+		clear(b)
+	} else {
+		l.dead = append(l.dead, s)
 	}
-	return dead, err
 }
 
-// joined returns ranges in order of offset, as one those that a segment has without anything between: they become zeros
-// at once.
-func (l *layout) joined(dead []span) []span {
+// joined returns ranges in order of offset, those that touch as one.
+func joined(dead []span) []span {
 	slices.SortFunc(dead, func(a, b span) int { return cmp.Compare(a.off, b.off) })
 	out := dead[:0]
 	for _, s := range dead {
-		if n := len(out) - 1; n >= 0 && out[n].end() >= s.off && l.segmentAt(out[n].off) == l.segmentAt(s.off) {
+		if n := len(out) - 1; n >= 0 && out[n].end() >= s.off {
 			out[n].size = max(out[n].end(), s.end()) - out[n].off
 		} else {
 			out = append(out, s)
@@ -33,13 +31,9 @@ func (l *layout) joined(dead []span) []span {
 	return out
 }
 
-// segmentAt returns the index of the PT_LOAD that maps an offset of the file, or -1.
-func (l *layout) segmentAt(off uint64) int {
-	return slices.IndexFunc(l.progs, func(q elfimage.Prog) bool { return q.Type == elf.PT_LOAD && off-q.Off < q.Filesz })
-}
-
 // unshared returns of each retired string, given by its offset in the table, the
-// bytes that no other string shares.
+// bytes that no other string shares: the linker stores a string that is the tail of another
+// only once (patchelf 162).
 func (p *planner) unshared(retired []uint64) ([]span, error) {
 	type text struct{ start, off, keep uint64 } // start: where a string that ends where this one does may begin
 	all, ours := make([]text, 0, len(retired)), true

@@ -22,7 +22,6 @@ type layout struct {
 	dead    []span  // what nothing refers to any more, as of before the edit
 
 	table   place          // the dynamic string table
-	copied  bool           // it is elsewhere than before
 	strings uint64         // where the new strings begin in it
 	tags    []elfimage.Dyn // dynamic entries that say where things are
 	moved   []block        // what else is elsewhere
@@ -105,7 +104,6 @@ func (l *layout) moveStrings(im *image, at place) {
 	l.table = at
 	if at.addr != im.StrAddr {
 		l.tags = append(l.tags, elfimage.Dyn{Tag: elf.DT_STRTAB, Val: at.addr})
-		l.copied = true
 	}
 	if at.size != im.StrSize {
 		l.tags = append(l.tags, elfimage.Dyn{Tag: elf.DT_STRSZ, Val: at.size})

@@ -268,10 +268,6 @@ func (l *layout) mute(c *elfimage.ResolutionCache, whole bool) {
 		parts = []span{{c.Off, c.Size}}
 	}
 	for _, s := range parts {
-		if at := l.now(s.off, s.size); l.written(at, s.size) != nil {
-			clear(l.written(at, s.size)) // the old place is dead anyway
-		} else {
-			l.dead = append(l.dead, span{at, s.size})
-		}
+		l.scrub(span{l.now(s.off, s.size), s.size}) // an old place is dead anyway
 	}
 }

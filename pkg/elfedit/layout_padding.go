@@ -88,14 +88,13 @@ func (p *planner) inPadding() (*layout, error) {
 	if p.im.needsAnchor() { // which takes new section headers
 		return nil, nil
 	}
-	need := p.im.StrSize + uint64(roomHead)
 	for _, seg := range p.readOnlySegments(own) {
-		pad, err := p.im.paddingAfter(seg, need+roomFor(len(list)))
+		pad, err := p.im.paddingAfter(seg, p.im.StrSize+uint64(roomHead)+roomFor(len(list)))
 		if err != nil {
 			return nil, err
 		}
-		if pad >= need+leastRoom(len(list)) {
-			return p.moveTable(seg, pad)
+		if l, err := p.moveTable(seg, pad); l != nil || err != nil {
+			return l, err
 		}
 	}
 	return nil, nil

@@ -1,7 +1,6 @@
 package elfedit
 
 import (
-	"cmp"
 	"debug/elf"
 	"fmt"
 	"slices"
@@ -25,6 +24,7 @@ type verifier struct {
 	notes   []elfimage.ResolutionCache // all of before, where one goes or comes
 	strings []span                     // ranges of the dynamic string table that change, as offsets in it
 	same    []*elfimage.Prog           // see sameProg; nil before that is asked for
+	added   []elf.ProgType             // of the program headers afterwards that are none of before
 
 	compared shifted // of the contents of segments that moved
 }
@@ -48,9 +48,6 @@ func verify(before *image, after *elfimage.Image, c Change, changed []span) erro
 	}
 	if c.OSABI != nil && after.OSABI != elf.OSABI(*c.OSABI) || c.OSABI == nil && after.OSABI != before.OSABI {
 		return fmt.Errorf("planned edit reads back with OS ABI %v", after.OSABI)
-	}
-	if err := v.progs(); err != nil {
-		return err
 	}
 	return v.allBytes(changed)
 }
@@ -185,68 +182,84 @@ func (v *verifier) cleared() error {
 	return nil
 }
 
-// progs makes sure that the program headers which no edit moves are those of
-// before, whatever their order, and that each PT_LOAD maps at least what it mapped.
+// progs makes sure that each program header of before says what it said, but for its place where that may change, and
+// that only a PT_LOAD is new, and what was asked for.
 func (v *verifier) progs() error {
-	after, stack := v.after.Progs, v.c.ExecStack
-	fixed := func(progs []elfimage.Prog) []elfimage.Prog {
-		out := v.before.CopyProgs(nil, len(progs))
-		for i := range progs {
-			q := &progs[i]
-			if !movableProg(q.Type) && q.Type != elf.PT_NULL && q.Type != elf.PT_PHDR && q.Type != elf.PT_DYNAMIC {
-				out = append(out, *q)
-			}
-		}
-		slices.SortStableFunc(out, func(a, b elfimage.Prog) int { return cmp.Compare(a.Type, b.Type) })
-		return out
-	}
-	was, is := fixed(v.before.Progs), fixed(after)
-	if stack != nil && v.before.Stack() == nil {
-		i := slices.IndexFunc(is, func(q elfimage.Prog) bool { return q.Type == elf.PT_GNU_STACK })
-		if i < 0 || *stack != (is[i].Flags&elf.PF_X != 0) || is[i].Memsz != 0 {
-			return fmt.Errorf("planned edit leaves no PT_GNU_STACK")
-		}
-		is = slices.Delete(is, i, i+1)
-	}
-	if len(is) == len(was)+1 { // the new PT_LOAD is the last
-		for i := len(is) - 1; i >= 0; i-- {
-			if is[i].Type == elf.PT_LOAD {
-				is = slices.Delete(is, i, i+1)
-				break
-			}
-		}
-	}
-	if len(is) != len(was) {
-		return fmt.Errorf("planned edit leaves %d program headers of %d", len(is), len(was))
-	}
-	for i, q := range was {
-		n := is[i]
+	for i, q := range v.before.Progs {
+		n := v.sameProg(i)
+		same := true
 		switch {
-		// moved in the file, .bss with it: relocated compares the bytes
-		case q.Type == elf.PT_LOAD && n.Off >= v.before.size && n.Filesz == n.Memsz && n.Memsz >= q.Memsz:
-			n.Off, n.Filesz, n.Memsz = q.Off, q.Filesz, q.Memsz
-			if n.Align >= elfimage.PageSize && n.Align < q.Align && imageAlign(after) >= imageAlign(v.before.Progs) {
-				n.Align = q.Align
-			}
-			if n.Flags&elf.PF_X == 0 {
-				n.Flags = n.Flags&^elf.PF_W | q.Flags&elf.PF_W
-			}
-		case q.Type == elf.PT_LOAD && n.Filesz >= q.Filesz && n.Memsz-q.Memsz == n.Filesz-q.Filesz:
-			if n.Filesz > q.Filesz && n.Flags&elf.PF_X == 0 { // .dynamic may stand in it now
-				n.Flags = n.Flags&^elf.PF_W | q.Flags&elf.PF_W
-			}
-			n.Filesz, n.Memsz = q.Filesz, q.Memsz
-		case q.Type != elf.PT_LOAD && n.Off >= v.before.size && followsSegment(n, after): // with its segment
-			n.Off = q.Off
+		case q.Type == elf.PT_NULL, n == nil && (i == v.before.expendable() || v.isCache(i)):
+		case n == nil:
+			return bug("loses %v", q.Type)
+		case movableProg(q.Type), q.Type == elf.PT_PHDR, q.Type == elf.PT_DYNAMIC:
+			same = v.movedProg(q, *n)
+		default:
+			same = v.fixedProg(q, *n)
 		}
-		if q.Type == elf.PT_GNU_STACK && stack != nil && *stack == (n.Flags&elf.PF_X != 0) {
-			n.Flags = n.Flags&^elf.PF_X | q.Flags&elf.PF_X
+		if !same {
+			return bug("changes %v at address %#x", q.Type, q.Vaddr)
 		}
-		if n != q {
-			return fmt.Errorf("planned edit changes %v at address %#x", q.Type, q.Vaddr)
+	}
+	if stack := v.c.ExecStack; stack != nil {
+		now := v.after.Stack()
+		if now == nil || *stack != (now.Flags&elf.PF_X != 0) || v.before.Stack() == nil && now.Memsz != 0 {
+			return bug("leaves no such PT_GNU_STACK")
+		}
+	}
+	for i, t := range v.added {
+		switch {
+		case t == elf.PT_NULL, t == elf.PT_NOTE, t == elf.PT_LOAD && slices.Index(v.added, t) == i,
+			t == elf.PT_GNU_STACK && v.c.ExecStack != nil && v.before.Stack() == nil:
+		default:
+			return bug("adds %v", t)
 		}
 	}
 	return nil
+}
+
+// movedProg reports whether a program header whose place may change, which is compared elsewhere, says the same.
+func (v *verifier) movedProg(q, n elfimage.Prog) bool {
+	switch {
+	case n.Flags != q.Flags || n.Align != q.Align || !v.sameAddress(n.Vaddr-n.Paddr, q.Vaddr-q.Paddr),
+		n.Filesz != n.Memsz && n.Memsz != q.Memsz:
+		return false
+	case q.Type == elf.PT_PHDR:
+		return n.Off == q.Off && n.Vaddr == q.Vaddr && n.Filesz == uint64(len(v.after.Progs))*v.after.PhdrSize() &&
+			n.Memsz == n.Filesz
+	case q.Type == elf.PT_DYNAMIC && n.Off == q.Off:
+		return n.Filesz == q.Filesz
+	case q.Type == elf.PT_DYNAMIC:
+		return n.Filesz <= uint64(len(v.after.Dynamic)+8)*v.after.DynSize()
+	}
+	return true
+}
+
+// fixedProg reports whether one that no edit moves says the same, or maps more at the same addresses.
+func (v *verifier) fixedProg(q, n elfimage.Prog) bool {
+	after, stack := v.after.Progs, v.c.ExecStack
+	switch {
+	// moved in the file, .bss with it: relocated compares the bytes
+	case q.Type == elf.PT_LOAD && n.Off >= v.before.size && n.Filesz == n.Memsz && n.Memsz >= q.Memsz:
+		n.Off, n.Filesz, n.Memsz = q.Off, q.Filesz, q.Memsz
+		if n.Align >= elfimage.PageSize && n.Align < q.Align && imageAlign(after) >= imageAlign(v.before.Progs) {
+			n.Align = q.Align
+		}
+		if n.Flags&elf.PF_X == 0 {
+			n.Flags = n.Flags&^elf.PF_W | q.Flags&elf.PF_W
+		}
+	case q.Type == elf.PT_LOAD && n.Filesz >= q.Filesz && n.Memsz-q.Memsz == n.Filesz-q.Filesz:
+		if n.Filesz > q.Filesz && n.Flags&elf.PF_X == 0 { // .dynamic may stand in it now
+			n.Flags = n.Flags&^elf.PF_W | q.Flags&elf.PF_W
+		}
+		n.Filesz, n.Memsz = q.Filesz, q.Memsz
+	case q.Type != elf.PT_LOAD && n.Off >= v.before.size && followsSegment(n, after): // with its segment
+		n.Off = q.Off
+	}
+	if q.Type == elf.PT_GNU_STACK && stack != nil && *stack == (n.Flags&elf.PF_X != 0) {
+		n.Flags = n.Flags&^elf.PF_X | q.Flags&elf.PF_X
+	}
+	return n == q
 }
 
 // imageAlign is what the loader aligns the address of an image to, in bytes: the largest

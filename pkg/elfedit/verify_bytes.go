@@ -31,8 +31,11 @@ func (v *verifier) allBytes(changed []span) error {
 	if err := v.resolutionNote(); err != nil {
 		return err
 	}
+	if err := v.progs(); err != nil {
+		return err
+	}
 	for _, s := range changed {
-		if err := v.changes(s); err != nil {
+		if err := v.compare(s, s.off); err != nil {
 			return err
 		}
 	}
@@ -134,11 +137,11 @@ func (v *verifier) ofNote(off uint64, was, is []byte) bool {
 	return true
 }
 
-// changes checks the bytes of a range that the file had before.
-func (v *verifier) changes(s span) error {
+// compare checks what the file of before has in a range with what there is at an offset afterwards.
+func (v *verifier) compare(s span, at uint64) error {
 	const piece = 64 << 10
-	for end := min(s.end(), v.before.size); s.off < end; s.off += piece {
-		b, err := v.after.Read(s.off, min(piece, end-s.off))
+	for end := min(s.end(), v.before.size); s.off < end; s.off, at = s.off+piece, at+piece {
+		b, err := v.after.Read(at, min(piece, end-s.off))
 		if err == nil {
 			err = v.bytes(s.off, b)
 		}
@@ -204,7 +207,6 @@ func (v *verifier) hasMoved(i int) bool {
 // relocated checks that a segment that is elsewhere in the file afterwards has the
 // bytes of before, but for what the change is about, and zeros where it had none.
 func (v *verifier) relocated() error {
-	const piece = 64 << 10
 	for i, p := range v.before.Progs {
 		if p.Type != elf.PT_LOAD || !v.hasMoved(i) {
 			continue
@@ -214,14 +216,8 @@ func (v *verifier) relocated() error {
 			return bug("moves the segment at address %#x", p.Vaddr)
 		}
 		v.moving = true
-		for at := uint64(0); at < p.Filesz; at += piece {
-			part, err := v.after.Read(now.Off+at, min(piece, p.Filesz-at))
-			if err != nil {
-				return err
-			}
-			if err := v.bytes(p.Off+at, part); err != nil {
-				return err
-			}
+		if err := v.compare(span{p.Off, p.Filesz}, now.Off); err != nil {
+			return err
 		}
 		v.moving = false
 		if zero, err := v.after.zeros(now.Off+p.Filesz, p.Memsz-p.Filesz); !zero || err != nil {
@@ -448,14 +444,18 @@ func (v *verifier) sameProgs() []*elfimage.Prog {
 			same[i], first[p.Type] = &v.after.Progs[j], next[j]
 		}
 	}
+	for t, j := range first {
+		for ; j > 0; j = next[j-1] {
+			v.added = append(v.added, t)
+		}
+	}
 	return same
 }
 
 // overgrown tells a note that patchelf has let the program header table grow over and
 // whose program header it has left: nothing is left of what that describes.
 func (v *verifier) overgrown(o elfimage.Owner) bool {
-	end := v.before.Phoff + uint64(len(v.before.Progs))*v.before.PhdrSize()
-	return o.Kind == elfimage.OfSegment && movableProg(v.before.Progs[o.Index].Type) && o.Off < end &&
+	return o.Kind == elfimage.OfSegment && movableProg(v.before.Progs[o.Index].Type) && o.Off < v.before.tableEnd() &&
 		v.before.Phoff < o.End()
 }
 
@@ -598,9 +598,6 @@ func (v *verifier) symbols(o elfimage.Owner, now place, from, to uint64) error {
 // sections checks what section headers say beside places.
 func (v *verifier) sections() error {
 	was, is := v.before.Sections, v.after.Sections
-	if len(is) < len(was) {
-		return bug("leaves %d section headers of %d", len(is), len(was))
-	}
 	for i := range is[len(was):] { // over what is free: see anchor, hold and nameNote
 		s := &is[len(was)+i]
 		for j := range is {
@@ -640,27 +637,6 @@ func (v *verifier) segments() error {
 	for _, p := range v.after.Progs {
 		if p.Type == elf.PT_LOAD && p.Memsz > 0 {
 			loads = append(loads, p)
-		}
-	}
-	for i, p := range v.before.Progs { // those whose place may change, which is compared elsewhere
-		if !movableProg(p.Type) && p.Type != elf.PT_PHDR && p.Type != elf.PT_DYNAMIC {
-			continue
-		}
-		n := v.sameProg(i)
-		switch {
-		case n == nil && i != v.before.expendable() && !v.isCache(i):
-			return bug("loses %v", p.Type)
-		case n == nil:
-		case n.Flags != p.Flags || n.Align != p.Align || !v.sameAddress(n.Vaddr-n.Paddr, p.Vaddr-p.Paddr):
-			return bug("changes %v", p.Type)
-		case p.Type == elf.PT_PHDR && (n.Off != p.Off || n.Filesz != uint64(len(v.after.Progs))*v.after.PhdrSize() ||
-			n.Memsz != n.Filesz || n.Vaddr != p.Vaddr):
-			return bug("changes PT_PHDR")
-		case n.Filesz != n.Memsz && n.Memsz != p.Memsz:
-			return bug("changes the size of %v", p.Type)
-		case p.Type == elf.PT_DYNAMIC && n.Off == p.Off && n.Filesz != p.Filesz,
-			p.Type == elf.PT_DYNAMIC && n.Off != p.Off && n.Filesz > uint64(len(v.after.Dynamic)+8)*v.after.DynSize():
-			return bug("changes the size of the dynamic section")
 		}
 	}
 	slices.SortFunc(loads, func(a, b elfimage.Prog) int { return cmp.Compare(a.Vaddr, b.Vaddr) })

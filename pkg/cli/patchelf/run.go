@@ -220,7 +220,7 @@ func explain(w io.Writer, path string, edit *elfedit.Edit) {
 		fmt.Fprintf(w, "%s: nothing to change\n", path)
 		return
 	}
-	fmt.Fprintf(w, "%s: writing %d bytes, growing by %d\n", path, edit.Written(), edit.Growth())
+	fmt.Fprintf(w, "%s: growing by %d bytes\n", path, edit.Growth())
 }
 
 // MachineOf reads the e_machine of libraries in the byte order of the file that needs
