@@ -232,3 +232,21 @@ func TestLinksInNixAreTheTables(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// A part of a library has its name's beginning, and of its version the first number, or no version.
+func TestPartOf(t *testing.T) {
+	for _, c := range []struct {
+		name, of string
+		want     bool
+	}{
+		{"libcudnn_ops.so.9", "libcudnn.so.9", true}, {"libcudnn_ops.so", "libcudnn.so.9", true},
+		{"libcudnn_ops.so.9", "libcudnn_cnn.so.9", true}, {"libnvrtc-builtins.so.12.4", "libnvrtc.so.12", true},
+		{"libcudnn_ops.so.8", "libcudnn.so.9", false}, {"libcudnn_ops.so.9", "libcudnn.so", false},
+		{"libcudnn.so.9", "libcudnn.so.9", false}, {"libcudnnx.so.9", "libcudnn.so.9", false},
+		{"libnvrtc-builtins.alt.so.12.4", "libnvrtc.so.12", false},
+	} {
+		if got := PartOf(c.name, c.of); got != c.want {
+			t.Errorf("%s of %s: %v", c.name, c.of, got)
+		}
+	}
+}

@@ -66,3 +66,15 @@ func TestNewTag(t *testing.T) {
 		}
 	}
 }
+
+// A library that opens others by name gets DT_RPATH, into whatever namespace it opens them: those inherit it, too.
+func TestNewTagOfWhatOpensLibraries(t *testing.T) {
+	for symbol, want := range map[string]elf.DynTag{"dlopen": elf.DT_RPATH, "dlmopen": elf.DT_RPATH, "dlsym": elf.DT_RUNPATH} {
+		linkage := func() *elfimage.Linkage {
+			return &elfimage.Linkage{References: []elfimage.Reference{{Name: "malloc"}, {Name: symbol}}}
+		}
+		if got := newTag(false, []string{"libc.so.6"}, linkage); got != want {
+			t.Errorf("%s: %v, want %v", symbol, got, want)
+		}
+	}
+}

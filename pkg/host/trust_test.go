@@ -3,6 +3,7 @@ package host
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -23,6 +24,30 @@ func TestGroupThatCanWriteIsNamed(t *testing.T) {
 		}
 		if got, err := h.writable("/lib", info); got != want || err != nil {
 			t.Errorf("mode %o: %q, %v", mode, got, err)
+		}
+	}
+}
+
+// What is not there yet is trusted where nobody else can make it first, on whatever way: not in a sticky directory, in
+// which others can replace nothing that is there.
+func TestTrustedOfWhatIsNotThere(t *testing.T) {
+	h := host(t, map[string]string{"opt/lib": "x", "tmp/lib": "x", "open/lib": "x"})
+	for name, mode := range map[string]os.FileMode{"opt": 0o755, "tmp": 0o777 | os.ModeSticky, "open": 0o777} {
+		if err := os.Chmod(filepath.Join(h.Root.Dir, name), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("/nowhere", filepath.Join(h.Root.Dir, "opt/dangling")); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"/opt/lib": "", "/opt/none": "", "/opt/none/of/it": "", "/none": "", "/tmp/lib": "",
+		"/tmp/none": "anyone can write /tmp", "/tmp/none/of/it": "anyone can write /tmp",
+		"/open/lib": "anyone can write /open", "/open/none": "anyone can write /open",
+		"/opt/dangling/x": "/opt/dangling is a link that leads nowhere",
+	} {
+		if err := h.Trusted(name); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", name, err, want)
 		}
 	}
 }

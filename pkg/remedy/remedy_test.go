@@ -46,6 +46,10 @@ func TestShellReadsBackWhatIsQuoted(t *testing.T) {
 	if got := Quote("runpath", "edit", "--remove-entry", "$ORIGIN/a", "/b"); got != "runpath edit --remove-entry '$ORIGIN/a' /b" {
 		t.Error(got)
 	}
+	// zsh looks a command up for a word that begins with =.
+	if got := Quote("runpath", "set", "=x", "a=b"); got != "runpath set '=x' a=b" {
+		t.Error(got)
+	}
 }
 
 func TestRemedies(t *testing.T) {

@@ -285,17 +285,20 @@ func TestRun(t *testing.T) {
 			t.Errorf("%v: %d, %q, %q", c.err, status, stdout.String(), stderr.String())
 		}
 	}
-	var stderr strings.Builder
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
 		t.Skip(err)
 	}
 	defer full.Close()
-	status := Run(example, []string{"tool"}, full, &stderr, func(_ context.Context, _ []string, w io.Writer) error {
-		io.WriteString(w, "text")
-		return nil
-	})
-	if status != 1 || !strings.Contains(stderr.String(), "writing to stdout: ") {
-		t.Errorf("%d, %s", status, stderr.String())
+	// What could not be written is said, unless something else is said already.
+	for want, failed := range map[string]error{"writing to stdout: ": nil, "tool: writing to stdout: ": ErrFailed, "tool: no\n": errors.New("no")} {
+		var stderr strings.Builder
+		status := Run(example, []string{"tool"}, full, &stderr, func(_ context.Context, _ []string, w io.Writer) error {
+			io.WriteString(w, "text")
+			return failed
+		})
+		if status != 1 || !strings.Contains(stderr.String(), want) {
+			t.Errorf("%v: %d, %s", failed, status, stderr.String())
+		}
 	}
 }

@@ -184,6 +184,35 @@ func TestCompatPackages(t *testing.T) {
 	}
 }
 
+// Of several packages that help, the first is taken, as the loader takes it; all are judged.
+func TestFirstCompatPackageIsTaken(t *testing.T) {
+	m, _ := host.MachineNamed("x86_64")
+	with := func(cuda string) tinyelf.Object {
+		o := hosttest.Lib("libcuda.so.1")
+		o.Data = "Cuda compilation tools, release " + cuda + ", V" + cuda + ".1\x00"
+		return o
+	}
+	h := on(t, hosttest.Core("usr/lib64", hosttest.Version).With(hosttest.Tree{
+		"usr/lib64/libcuda.so." + hosttest.Version: with("12.2"),
+		"opt/old/compat/libcuda.so.1":              with("12.0"),
+		"opt/one/compat/libcuda.so.1":              with("12.6"),
+		"opt/two/compat/libcuda.so.1":              with("13.0"),
+	}))
+	d, err := h.Find(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chosen, all, err := Choose(h, d, []string{"/opt/old/compat", "/opt/one/compat", "/opt/two/compat"}, Auto)
+	if err != nil || len(all) != 3 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	for _, l := range chosen.Libraries {
+		if l.Name == "libcuda.so" && l.File != "/opt/one/compat/libcuda.so.1" {
+			t.Errorf("%s is %s", l.Soname, l.File)
+		}
+	}
+}
+
 // On a Jetson the release of the BSP is part of the question.
 func TestCompatOnJetson(t *testing.T) {
 	m, _ := host.MachineNamed("x86_64")

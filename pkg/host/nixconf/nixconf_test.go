@@ -73,6 +73,7 @@ func TestPlan(t *testing.T) {
 		"one that includes it":  {map[string]string{"nix.conf": "include other.conf\n", "other.conf": "!include nix.custom.conf\n"}, "nix.custom.conf", "", ""},
 		"features replaced":     {map[string]string{"nix.conf": "!include nix.custom.conf\nsystem-features = kvm\n"}, "", "", "replaces the system features"},
 		"another hook":          {map[string]string{"nix.conf": "pre-build-hook = /other\n"}, "", "", "another pre-build-hook"},
+		"this hook, by hand":    {map[string]string{"nix.conf": "pre-build-hook = " + hook + "\n"}, "nix.conf", "pre-build-hook = " + hook + "\n", ""},
 		"our lines cut off":     {map[string]string{"nix.conf": begin + "\n"}, "", "", "correct it by hand"},
 		"our lines, once again": {map[string]string{"nix.conf": "a = b\n" + Lines("/old") + "c = d\n"}, "nix.conf", "a = b\nc = d\n", ""},
 	} {
