@@ -283,6 +283,13 @@ func TestFlagsOfEachMachine(t *testing.T) {
 	if !(Entry{Flags: 1}).Fits(i386) || (Entry{Flags: 1}).Fits(x86_64) || (Entry{Flags: 3}).Fits(x86_64) {
 		t.Error("only the generic test takes FLAG_ELF")
 	}
+	hard, soft, any := ABI{elf.EM_ARM, elf.ELFCLASS32, 0x5000400}, ABI{elf.EM_ARM, elf.ELFCLASS32, 0x5000200}, ABI{elf.EM_ARM, elf.ELFCLASS32, 0x5000000}
+	for flags, want := range map[uint32][3]bool{0x903: {true, false, true}, 0xb03: {false, true, true}, 3: {true, true, true}, 1: {false, false, false}} {
+		e := Entry{Flags: flags}
+		if got := [3]bool{e.Fits(hard), e.Fits(soft), e.Fits(any)}; got != want {
+			t.Errorf("32-bit ARM takes entries of one float ABI, its own, or of none: %#x: %v", flags, got)
+		}
+	}
 }
 
 func TestDamagedCaches(t *testing.T) {

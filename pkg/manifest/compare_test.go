@@ -286,3 +286,24 @@ func TestMatch(t *testing.T) {
 		}
 	}
 }
+
+// Files that are called otherwise are told by their names, up to three of a package; of more, in the same words for each.
+func TestManyFilesThatAreCalledOtherwise(t *testing.T) {
+	for n := range 6 {
+		var pairs []pair[File]
+		for i := range n {
+			pairs = append(pairs, pair[File]{&File{Path: fmt.Sprintf("lib/lib%d.so.1", i)}, &File{Path: fmt.Sprintf("lib/lib%d.so.2", i)}})
+		}
+		c := &comparison{}
+		c.moved("app", pairs)
+		if len(c.all) != n {
+			t.Errorf("%d files: %q", n, lines(c.all))
+		}
+		for i, change := range c.all {
+			was := fmt.Sprintf("was called lib%d.so.1", i)
+			if n <= 3 && change.Text != was || n > 3 && (change.Text != "has other numbers in its name" || change.Details != was) {
+				t.Errorf("%d files: %q, %q", n, change.Text, change.Details)
+			}
+		}
+	}
+}

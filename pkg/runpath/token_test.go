@@ -28,6 +28,7 @@ func TestTokens(t *testing.T) {
 		{"set-user-ID: alone", secure, "$ORIGIN", "/usr/lib/o"},
 		{"set-user-ID: not as the first component", secure, "/lib/$ORIGIN", ""},
 		{"set-user-ID: more than a component", secure, "$ORIGIN-x", ""},
+		{"set-user-ID: more than a component, with a dot", secure, "$ORIGIN../x", ""},
 		{"set-user-ID: must lead to a default directory", secure, "$ORIGIN/../../../tmp", ""},
 		{"set-user-ID: ends in a default directory", secure, "$ORIGIN/../../lib", "/usr/lib/o/../../lib"},
 		{"set-user-ID: a library's list leads anywhere", library, "$ORIGIN/../../../tmp", "/usr/lib/o/../../../tmp"},
