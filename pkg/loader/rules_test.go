@@ -974,6 +974,29 @@ func TestGLibc(t *testing.T) {
 				}
 			}
 		}},
+		{"the program's run path counts for what auditing modules need, behind their own DT_RPATH", func(s *stage) {
+			s.put("b/libmodule.so.1", lib("libmodule.so.1").Needs("libdep.so.1", "libown.so.1").With(elf.DT_RPATH, "~/b"))
+			s.put("a/libdep.so.1", lib("libdep.so.1"))
+			s.put("a/libown.so.1", lib("libown.so.1"))
+			s.put("b/libown.so.1", lib("libown.so.1"))
+			for _, tag := range []elf.DynTag{elf.DT_RPATH, elf.DT_RUNPATH} {
+				s.put("p", prog().With(tag, "~/a").With(dtAudit, "~/b/libmodule.so.1"))
+				l := s.stops("p", "")
+				if l.Interp.Version < 32 {
+					continue
+				}
+				var paths []string
+				for _, o := range l.Audits[0].Objects {
+					paths = append(paths, strings.TrimPrefix(o.Path, s.dir))
+				}
+				if got := strings.Join(paths, " "); got != "/b/libmodule.so.1 /a/libdep.so.1 /b/libown.so.1" {
+					s.Errorf("%v: %s", tag, got)
+				}
+				if out, ok := s.trace("p"); ok && strings.Contains(out, "cannot open shared object file") {
+					s.Errorf("%v: the real loader: %s", tag, out)
+				}
+			}
+		}},
 		{"a marker for a newer processor stops the load", func(s *stage) {
 			s.noReal = true // tests/loader asks it, under qemu
 			a := lib("liba.so.1")

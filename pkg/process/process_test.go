@@ -308,11 +308,11 @@ func TestBetter(t *testing.T) {
 // A library of CUDA's tries several places for one of the driver's: what is in none of them is said once, and not where another way leads
 // to it (libcupti.so.13 has four paths of libnvidia-ml.so.1; cuda-python's cydriver "/libcuda.so.1.1", the end of a path that it makes).
 func TestOpenAllPlaces(t *testing.T) {
-	for _, c := range []struct{ data, want string }{
-		{"\x00/usr/lib64/libnvidia-ml.so.1\x00/usr/lib/nvidia/libnvidia-ml.so.1\x00", "/usr/lib64/libnvidia-ml.so.1"},
-		{"\x00/usr/lib64/libnvidia-ml.so.1\x00/opt/libnvidia-ml.so.1\x00", ""},
-		{"\x00/usr/lib64/libnvidia-ml.so.1\x00libnvidia-ml.so.1\x00", "libnvidia-ml.so.1"},
-		{"\x00/libcuda.so.1.1\x00", ""},
+	for _, c := range []struct{ data, want, in string }{
+		{"\x00/usr/lib64/libnvidia-ml.so.1\x00/usr/lib/nvidia/libnvidia-ml.so.1\x00", "/usr/lib64/libnvidia-ml.so.1", ""},
+		{"\x00/usr/lib64/libnvidia-ml.so.1\x00/opt/libnvidia-ml.so.1\x00", "", "/opt/libnvidia-ml.so.1"},
+		{"\x00/usr/lib64/libnvidia-ml.so.1\x00libnvidia-ml.so.1\x00", "libnvidia-ml.so.1", ""},
+		{"\x00/libcuda.so.1.1\x00", "", ""},
 	} {
 		s := newStage(t)
 		s.put("/opt/libnvidia-ml.so.1", lib("libnvidia-ml.so.1"))
@@ -325,9 +325,23 @@ func TestOpenAllPlaces(t *testing.T) {
 		for _, f := range state.Failed {
 			failed = append(failed, f.Name)
 		}
-		if got := strings.Join(failed, " "); got != c.want {
-			t.Errorf("%q: failed %s", c.data, got)
+		if got := strings.Join(failed, " "); got != c.want || state.in() != c.in {
+			t.Errorf("%q: failed %s, in the process %s", c.data, got, state.in())
 		}
+	}
+}
+
+// A path that leads to a file is opened in vain for all to see, whoever would leave out what is not there: it was meant.
+func TestAPathThatExistsIsNotLeftOut(t *testing.T) {
+	s := newStage(t)
+	s.put("/y/libq.so", tinyelf.Object{Class: elf.ELFCLASS32})
+	p := prog()
+	p.Data = "\x00/y/libq.so\x00/y/libnone.so\x00"
+	s.put("/p", p)
+	state := s.begin("/p", loader.Environment{})
+	state.OpenAll(state.Likely(false), func(string) bool { return false })
+	if len(state.Failed) != 1 || state.Failed[0].Name != "/y/libq.so" {
+		t.Errorf("%+v", state.Failed)
 	}
 }
 
