@@ -421,3 +421,15 @@ func TestPartsAreOpenedByTheirVersion(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// What the driver opens among its own libraries is not followed, however the driver was named.
+func TestTheDriversOwnNamesAreNotFollowed(t *testing.T) {
+	s := &State{Load: &loader.Load{Namespace: loader.Namespace{Main: &loader.Object{}}}}
+	for name, want := range map[string]bool{
+		"libcuda.so.1": false, "/usr/lib64/libcuda.so.1": false, "/usr/lib64/libcuda.so.580.159.04": false, "libcudart.so.13": true,
+	} {
+		if got := s.Likely(false)(&loader.Object{Name: name}, files.Literal{Name: "libnvrm_sync.so", Driver: true}); got != want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

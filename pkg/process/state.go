@@ -43,7 +43,7 @@ func (s *State) Likely(all bool) func(*loader.Object, files.Literal) bool {
 		if all || o == s.Main {
 			return l.Exact || l.Driver
 		}
-		return !driver.Provides(o.Name) && (l.Driver || s.Meant(o, l))
+		return !driver.Provides(path.Base(o.Name)) && (l.Driver || s.Meant(o, l))
 	}
 }
 
