@@ -197,6 +197,7 @@ func (c *comparison) packages(a, b *Package, before, after []*File) {
 		switch {
 		case p.a == nil:
 			c.add(FileAdded, b.Name, p.b.Path, p.b.Size, "is new (%s, %s)", p.b.Kind, gpucode.Megabytes(uint64(p.b.Size)))
+			(&files{comparison: c, a: &File{Package: a.Path}, b: p.b, pkg: b.Name}).libraries(nil, p.b.Loads, false)
 		case p.b == nil:
 			c.add(FileRemoved, b.Name, p.a.Path, -p.a.Size, "is gone (%s, %s)", p.a.Kind, gpucode.Megabytes(uint64(p.a.Size)))
 		default:
@@ -625,26 +626,36 @@ func (f *files) opened() {
 		"no longer names %s, which it may have opened")
 }
 
-// libraries compares what names that both ask for resolve to.
+// libraries compares what names that both ask for resolve to, and says what is wrong with one that is asked for now.
 func (f *files) libraries(a, b []Library, lostLink bool) {
-	for _, is := range b {
-		i := slices.IndexFunc(a, func(l Library) bool { return l.Name == is.Name })
-		if i < 0 {
-			i = slices.IndexFunc(a, func(l Library) bool { return general(l.Name) == general(is.Name) })
+	var absent []string
+	for _, p := range pairedPaths(pointers(a), pointers(b), func(l *Library) string { return l.Name }) {
+		if p.b == nil {
+			continue
 		}
-		how := map[bool]string{true: ", which it opens by name,", false: ", which it names,"}[is.Cause == string(loader.DlopenNote)]
-		if is.Cause == "" || loader.Cause(is.Cause).Certain() {
-			how = ""
+		is, how := *p.b, ""
+		if is.Cause != "" && !loader.Cause(is.Cause).Certain() {
+			how = map[bool]string{true: ", which it opens by name,", false: ", which it names,"}[is.Cause == string(loader.DlopenNote)]
 		}
-		if i >= 0 {
-			f.library(a[i], is, how, lostLink)
+		switch {
+		case p.a != nil:
+			f.library(*p.a, is, how, lostLink)
+		case is.Driver == string(explain.FromStub):
+			f.library(Library{}, is, how, lostLink)
+		case how == "" && (is.Driver == string(explain.FromNowhere) || is.Driver == "" && !is.found()):
+			absent = append(absent, is.Name)
 		}
+	}
+	if len(absent) > 0 {
+		f.say(NotFound, "does not find %s", name(remedy.List(absent)))
 	}
 }
 
+// found reports whether there is a file that is loaded.
+func (l *Library) found() bool { return l.Rule != string(loader.NotFound) && l.Error == "" }
+
 func (f *files) library(was, is Library, how string, lostLink bool) {
 	stub := string(explain.FromStub)
-	found := func(l Library) bool { return l.Rule != string(loader.NotFound) && l.Error == "" }
 	switch {
 	case is.Driver == stub && was.Driver != stub:
 		f.say(Stub, "loads a stub in place of %s%s", name(is.Name), how)
@@ -661,17 +672,17 @@ func (f *files) library(was, is Library, how string, lostLink bool) {
 		return
 	case is.Driver == string(explain.FromDriver), is.Driver == string(explain.FromNowhere):
 		return
-	case found(was) && !found(is):
+	case was.found() && !is.found():
 		why := ""
 		if is.Error != "" {
 			why = ": " + is.Error
 		}
 		f.say(NotFound, "no longer finds %s%s%s", name(is.Name), strings.TrimSuffix(how, ","), name(why))
 		return
-	case found(is) && !found(was):
+	case is.found() && !was.found():
 		f.say(NotFound, "now finds %s%s%s", name(is.Name), strings.TrimSuffix(how, ","), name(in(is)))
 		return
-	case !found(is):
+	case !is.found():
 		return
 	}
 	x, y := from(was), from(is)
@@ -739,12 +750,15 @@ func (f *files) process() {
 			f.say(CUDAMajor, "has CUDA %s in its process, not %s", y, x)
 		}
 	}
-	if (f.a.Stops == "") != (f.b.Stops == "") {
-		if f.b.Stops != "" {
-			f.say(NotFound, "does not start any more: %s", name(f.b.Stops))
-		} else {
-			f.say(NotFound, "starts now")
-		}
+	stops, begins := "does not start any more: %s", "starts now"
+	if f.b.Kind == Shared {
+		stops, begins = "cannot be loaded any more: %s", "can be loaded now"
+	}
+	switch a, b := f.a.Stops, f.b.Stops; {
+	case a == "" && b != "":
+		f.say(NotFound, stops, name(b))
+	case a != "" && b == "":
+		f.say(NotFound, "%s", begins)
 	}
 }
 
