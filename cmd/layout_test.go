@@ -211,11 +211,75 @@ var writers = map[string]string{
 	"pkg/host/run/run.go os.WriteFile":         "an empty file to mount on, in a file system of the process's own",
 }
 
-// Files are written in one place, but for those that the list gives a reason for; and what is on the list is there.
+// reading are the calls that open, list, walk, resolve or lock by a way of their own: pkg/regular does, and what is
+// examined may be a FIFO, a device, or exchanged at any moment.
+var reading = map[string]string{
+	"os.Open": "", "os.OpenFile": "", "os.OpenRoot": "", "os.ReadFile": "", "unix.Open": "", "unix.Openat": "", "unix.Openat2": "",
+	"os.ReadDir": "", "os.DirFS": "", "unix.Getdents": "", "unix.ReadDirent": "", "filepath.Walk": "", "filepath.WalkDir": "", "fs.WalkDir": "",
+	"filepath.Glob": "", "fs.Glob": "", "filepath.EvalSymlinks": "", "os.Readlink": "", "unix.Readlink": "", "unix.Readlinkat": "", "unix.Flock": "",
+}
+
+// readers are the places that may all the same, and why.
+var readers = map[string]string{
+	"pkg/audit/closure.go filepath.WalkDir":            "a finished object of a store, which nobody changes",
+	"pkg/audit/closure.go os.Readlink":                 "what a link says: nothing is opened by it",
+	"pkg/audit/farm.go os.ReadDir":                     "names of links in what the walk has listed; where they lead is resolved by regular",
+	"pkg/cli/autopatchelf/autopatchelf.go os.OpenFile": "--hints is text that is handed over, and may be a pipe",
+	"pkg/cli/autopatchelf/autopatchelf.go os.Readlink": "what a link says, in a warning",
+	"pkg/cli/hook/functions.go filepath.WalkDir":       "names only, as nixpkgs' find does, in a build's own outputs",
+	"pkg/cli/hook/moments.go filepath.WalkDir":         "times of a build's own outputs",
+	"pkg/cli/hook/moments.go os.ReadDir":               "the stubs of a build, which it made itself",
+	"pkg/cli/manifest/command.go os.Open":              "a manifest that is handed over by a pipe",
+	"pkg/cli/patchelf/run.go os.ReadFile":              "@FILE of patchelf's, which may be a pipe",
+	"pkg/driver/symbols/genexports.go os.ReadFile":     "a program that makes a table, run by hand",
+	"pkg/edit/runpaths/offer.go os.OpenRoot":           "the directory of --offer, by the name that was given: work goes on in it",
+	"pkg/files/files.go os.OpenFile":                   "names of a directory, by a path without links below the root; remembered",
+	"pkg/fixup/outside.go os.Readlink":                 "what a link says: whether it is followed at all",
+	"pkg/fixup/wheels.go fs.Glob":                      "names of directories of --libs, which the caller gave",
+	"pkg/fixup/wheels.go os.DirFS":                     "the same",
+	"pkg/fixup/wheels.go os.ReadDir":                   "names of directories of --libs: what is in them is opened by tree and loader",
+	"pkg/host/install/program.go os.Open":              "the program that runs, by its link in /proc",
+	"pkg/host/install/program.go os.Readlink":          "the same",
+	"pkg/host/offer/offer.go fs.WalkDir":               "in an opened directory that hostDriver made",
+	"pkg/host/offer/offer.go unix.Readlinkat":          "whether names of an opened directory are links, in one call each",
+	"pkg/host/private/private.go os.OpenRoot":          "the user's own cache, which OpenCache lets nobody else write",
+	"pkg/host/private/private.go filepath.WalkDir":     "the user's own cache: what was made, before others know it",
+	"pkg/host/private/private.go os.ReadDir":           "the user's own cache",
+	"pkg/host/run/run.go os.ReadDir":                   "names of files that Vulkan's loader reads; entries of this process's own /run",
+	"pkg/host/run/run.go os.ReadFile":                  "/proc",
+	"pkg/host/run/run.go os.Readlink":                  "in a file system of the process's own",
+	"pkg/host/run/run.go unix.Open":                    "the terminal",
+	"pkg/host/trust.go os.ReadFile":                    "/proc",
+	"pkg/loader/machine.go os.Open":                    "/proc/cpuinfo",
+	"pkg/manifest/read.go os.Readlink":                 "what a link says: it is written down",
+	"pkg/normal/weigh.go filepath.WalkDir":             "sizes of a store object, for a number in a report",
+	"pkg/plainfile/write.go os.ReadFile":               "/proc",
+	"pkg/regular/below.go os.OpenRoot":                 "here",
+	"pkg/regular/follow.go os.Readlink":                "here",
+	"pkg/regular/lock.go unix.Flock":                   "here",
+	"pkg/regular/open.go os.OpenFile":                  "here",
+	"pkg/regular/open.go unix.Openat":                  "here",
+	"pkg/scripts/file.go os.ReadDir":                   "names of a directory of --toolkit, which the caller gave",
+	"pkg/starts/place.go os.Readlink":                  "whether a name is a link: it is walked, then",
+	"pkg/sysroot/sysroot.go unix.Readlinkat":           "of what is open already",
+	"pkg/tree/dir.go unix.Getdents":                    "a walk's own list, into a buffer that is used again",
+}
+
+// Files are written in one place, and opened, listed, walked and resolved in one, but for those that the lists give a
+// reason for; and what is on a list is there.
 func TestFilesAreWrittenInOnePlace(t *testing.T) {
+	lists := []struct {
+		calls, may map[string]string
+		through    string
+	}{
+		{byName, writers, "write through pkg/plainfile, or say in writers why not"},
+		{reading, readers, "read through pkg/regular, or say in readers why not"},
+	}
 	unseen := map[string]bool{}
-	for place := range writers {
-		unseen[place] = true
+	for _, list := range lists {
+		for place := range list.may {
+			unseen[place] = true
+		}
 	}
 	files := token.NewFileSet()
 	seen := 0
@@ -235,13 +299,16 @@ func TestFilesAreWrittenInOnePlace(t *testing.T) {
 					return true
 				}
 				name := selector(call.Fun)
-				given, listed := byName[strings.Replace(name, "syscall.", "unix.", 1)]
-				if !listed || given != "" && !mentions(call.Args, given) {
-					return true
-				}
 				place := strings.TrimPrefix(filepath.ToSlash(path), "../") + " " + name
-				if delete(unseen, place); writers[place] == "" {
-					t.Errorf("%s calls %s: write through pkg/plainfile, or say in writers why not", files.Position(n.Pos()), name)
+				for _, list := range lists {
+					given, listed := list.calls[strings.Replace(name, "syscall.", "unix.", 1)]
+					if !listed || given != "" && !mentions(call.Args, given) {
+						continue
+					}
+					if delete(unseen, place); list.may[place] == "" {
+						t.Errorf("%s calls %s: %s", files.Position(n.Pos()), name, list.through)
+					}
+					break
 				}
 				return true
 			})

@@ -367,10 +367,7 @@ func (fs *Files) TakeOpen(p string, fd int) {
 // walk of a tree opens it, so that a FIFO which has taken its place is not waited for.
 func (at *Place) open() (fd int, err error) {
 	if at.Mode&unix.S_IFMT == unix.S_IFREG {
-		if fd, err = unix.Open(at.Host, unix.O_RDONLY|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC,
-			0); err != unix.EINTR {
-			return fd, err
-		}
+		return regular.Descriptor(unix.AT_FDCWD, at.Host, unix.O_RDONLY|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_NOFOLLOW)
 	}
 	return regular.OpenAt(unix.AT_FDCWD, at.Host, 0)
 }

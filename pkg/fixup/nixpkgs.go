@@ -56,7 +56,7 @@ func withinPackage(link string) string {
 // multilib toolchains have beside it.
 func BuildInterpreters(bintools string) ([]Interpreter, error) {
 	read := func(name string) (string, error) {
-		b, err := os.ReadFile(path.Join(bintools, "nix-support", name))
+		b, err := regular.Read(path.Join(bintools, "nix-support", name), 1<<16)
 		return strings.TrimSpace(string(b)), err
 	}
 	interp, err := read("dynamic-linker")

@@ -35,7 +35,7 @@ func Open(dir string) (Root, error) {
 	}
 	r := Root{Dir: abs}
 	if !r.IsHost() {
-		r.top, err = os.OpenFile(dir, unix.O_PATH|unix.O_DIRECTORY, 0)
+		r.top, err = regular.OpenDir(dir)
 	}
 	return r, err
 }
@@ -144,7 +144,7 @@ func (r Root) below(at string, flags int) (*os.File, error) {
 	top := r.top
 	if top == nil {
 		var err error
-		if top, err = os.OpenFile(r.Path("/"), unix.O_PATH|unix.O_DIRECTORY, 0); err != nil {
+		if top, err = regular.OpenDir(r.Path("/")); err != nil {
 			return nil, err
 		}
 		defer top.Close()

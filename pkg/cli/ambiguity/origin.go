@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"cuda-runpath/pkg/check"
+	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/store"
 )
 
@@ -34,8 +34,9 @@ func originsOf(env func(string) string) *origins {
 	for _, variable := range []string{"NIX_LDFLAGS", "NIX_CFLAGS_LINK"} {
 		o.linkFlags(variable, strings.Fields(strings.ReplaceAll(env(variable), "-Wl,", "")))
 	}
+	const most = 64 << 20 // bytes of a file: more is no list of inputs
 	structured := map[string]json.RawMessage{}
-	if text, err := os.ReadFile(cmp.Or(env("NIX_ATTRS_JSON_FILE"), "/dev/null")); err == nil {
+	if text, err := regular.Read(env("NIX_ATTRS_JSON_FILE"), most); err == nil {
 		_ = json.Unmarshal(text, &structured) // what cannot be read is not said
 	}
 	for _, list := range []string{"buildInputs", "propagatedBuildInputs", "nativeBuildInputs",
@@ -49,7 +50,7 @@ func originsOf(env func(string) string) *origins {
 	for i := 0; i < len(o.inputs); i++ { // it grows
 		by := o.inputs[i]
 		for _, file := range []string{"propagated-build-inputs", "propagated-native-build-inputs"} {
-			text, _ := os.ReadFile(filepath.Join(by.path, "nix-support", file))
+			text, _ := regular.Read(filepath.Join(by.path, "nix-support", file), most)
 			for _, p := range strings.Fields(string(text)) {
 				o.add(p, fmt.Sprintf("propagated by %s, which is %s", inputName(by.path), by.how))
 			}

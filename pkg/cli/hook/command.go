@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strconv"
 
 	"cuda-runpath/pkg/cli/command"
+	"cuda-runpath/pkg/regular"
 )
 
 // Command returns `runpath hook`.
@@ -91,7 +91,7 @@ func (b *build) tell(moment string, stdin io.Reader) error {
 
 // isELF reports whether a file begins as ELF files do.
 func isELF(path string) bool {
-	f, err := os.Open(filepath.Clean(path))
+	f, _, err := regular.Open(path)
 	if err != nil {
 		return false
 	}

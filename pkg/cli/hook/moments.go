@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/remedy"
 )
 
@@ -321,7 +322,7 @@ func (b *build) end() error {
 		return err
 	}
 	// In a shell of its own a failure ends that shell alone.
-	if said, err := os.ReadFile(b.markPath()); err != nil || string(said) != fixed {
+	if said, err := regular.Read(b.markPath(), 1<<10); err != nil || string(said) != fixed {
 		return errors.New(
 			"the hooks failed at the end of postFixup, and the build went on without them; what they said is above")
 	}

@@ -3,7 +3,6 @@ package doctor
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"path"
 	"slices"
 	"sort"
@@ -12,6 +11,7 @@ import (
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/host/nixconf"
 	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/remedy"
 )
 
@@ -136,13 +136,16 @@ func (h *Doctor) checkStarted(d *Diagnosis) {
 	}
 }
 
+// mostProgram bounds a copy of hostDriver, in bytes.
+const mostProgram = 64 << 20
+
 // sameFile reports whether two files of this machine have the same contents.
 func sameFile(a, b string) bool {
-	x, err := os.ReadFile(a)
+	x, err := regular.Read(a, mostProgram)
 	if err != nil {
 		return false
 	}
-	y, err := os.ReadFile(b)
+	y, err := regular.Read(b, mostProgram)
 	return err == nil && bytes.Equal(x, y)
 }
 

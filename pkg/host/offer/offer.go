@@ -457,7 +457,7 @@ func OnlyDriverLinks(in *os.Root, name string) (bool, error) {
 	}
 	defer at.Close()
 	// One call, that follows no link: between two, the name may be given to something else.
-	fd, err := unix.Openat(int(at.Fd()), name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	fd, err := regular.Descriptor(int(at.Fd()), name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW)
 	if err != nil {
 		return false, &fs.PathError{Op: "open", Path: name, Err: err}
 	}
