@@ -102,6 +102,7 @@ func (h *Doctor) Diagnose(program string) *Diagnosis {
 		d.add("program", Bad, program, "", "%v", problem)
 	} else if place != nil && (len(place.Starts)+len(place.Others) > 0 || system.Loader.Files().IsDir(program)) {
 		d.place(system, place, look)
+		h.checkAssembler(d, place)
 	} else if state, problem := starts.Begin(system.Loader, program, starts.Interpreters); problem != nil {
 		d.add("program", Bad, program, "", "%v", problem)
 	} else {

@@ -49,6 +49,8 @@ func TestDiagnosis(t *testing.T) {
 			"var/lib/hostDriver/opengl-driver/.hostDriver-0/libnvidia-ml.so.1": string(copied), "var/lib/hostDriver/opengl-driver/.hostDriver-0/libnvidia-ptxjitcompiler.so.1": string(copied),
 			"etc/tmpfiles.d/hostDriver.conf": ""}
 	}
+	jax := tree{"v/pyvenv.cfg": "home = /usr/bin\n", "v/bin/python3.12": "-> /usr/bin/python3.12", "usr/bin/python3.12": program("", "libc.so.6"),
+		"v/lib/python3.12/site-packages/jax_plugins/xla_cuda12/xla_cuda_plugin.so": lib("xla_cuda_plugin.so")}
 	musl := lib("libc.so")
 	musl.Data = "musl libc\x00"
 	newer, older := lib("libcuda.so.1", "libstdc++.so.6"), lib("libstdc++.so.6")
@@ -153,6 +155,11 @@ func TestDiagnosis(t *testing.T) {
 			says: []string{"bad program: the program's loader, /lib64/ld-linux-x86-64.so.2, does not exist"}},
 		"its environment, by a link": {files: good.With(tree{"v/pyvenv.cfg": "home = /usr/bin\n", "v/bin/python3.12": "-> /usr/bin/python3.12", "usr/bin/python3.12": program("", "libc.so.6"), "v/lib/python3.12/site-packages/x/": nil}), program: "/v",
 			says: []string{"bad program: the program's loader, /lib64/ld-linux-x86-64.so.2, does not exist"}},
+		"JAX without an assembler": {files: good.With(interp).With(jax), program: "/v", works: true,
+			says: []string{"warning JAX: it compiles with ptxas, which is in no wheel", "-> pip install nvidia-cuda-nvcc-cu12"}},
+		"JAX with the wheel": {files: good.With(interp).With(jax).With(tree{"v/lib/python3.12/site-packages/nvidia/cuda_nvcc/bin/ptxas": ""}), program: "/v",
+			works: true, never: "ptxas"},
+		"JAX beside a toolkit":     {files: good.With(interp).With(jax).With(tree{"usr/local/cuda/bin/ptxas": ""}), program: "/v", works: true, never: "ptxas"},
 		"a static program":         {files: tree{"app": tinyelf.Object{Type: elf.ET_EXEC, Interp: ""}}, program: "/app", works: true, says: []string{"note program: is static"}},
 		"Nix builds, no hook":      {files: good.With(tree{"nix/store/x": ""}), works: true, says: []string{"note Nix builds: cannot see the GPU", "hostDriver sandbox"}},
 		"Nix builds, our hook":     {files: good.With(tree{"nix/store/x": "", "h/hostDriver-sandbox": "", "etc/nix/nix.conf": "pre-build-hook = /h/hostDriver-sandbox\nsystem-features = cuda\n"}), works: true, says: []string{"ok Nix builds: get the GPU through /h/hostDriver-sandbox"}},
