@@ -527,7 +527,7 @@ func (r *Reader) process(m *File, its *explain.Case) {
 		return o.File != nil && slices.ContainsFunc(runpath.Parse(o.File.List),
 			func(e string) bool { return runpath.Key(e) == link })
 	}
-	driven := func(name string, by, o *loader.Object) string {
+	driven := func(by, o *loader.Object) string {
 		v := its.Verdict(o)
 		if v == nil {
 			return ""
@@ -538,7 +538,7 @@ func (r *Reader) process(m *File, its *explain.Case) {
 		return string(v.Origin)
 	}
 	for _, u := range its.Asks(s.Main) {
-		l := Library{Name: u.Name, Rule: string(u.To.Rule), Error: u.To.Err, Driver: driven(u.Name, s.Main, u.To)}
+		l := Library{Name: u.Name, Rule: string(u.To.Rule), Error: u.To.Err, Driver: driven(s.Main, u.To)}
 		if u.To.Found() && strings.Contains(u.To.Path, "/") {
 			at := r.own(m, u.To.Path)
 			if l.Path = &at; u.To.File != nil {
@@ -562,7 +562,7 @@ func (r *Reader) process(m *File, its *explain.Case) {
 	for _, o := range s.Objects[1:] {
 		by := o.NeededBy
 		if !o.Found() && o.Certain() && !o.Cause.Optional() && by != nil && by != s.Main &&
-			driven(o.Name, by, o) == "" && !slices.Contains(m.Absent, o.Name) {
+			driven(by, o) == "" && !slices.Contains(m.Absent, o.Name) {
 			m.Absent = append(m.Absent, o.Name)
 		}
 		v, at := its.Verdict(o), r.own(m, o.Path)

@@ -226,10 +226,10 @@ func firstBehind(parts []hole, off uint64) int {
 
 // freeFrom returns where what is free behind a container begins once it is thinned, behind its mark.
 func (c *container) freeFrom() uint64 {
-	if len(c.keep) == len(c.Entries) {
+	if !c.thinned() {
 		return c.end
 	}
-	at := c.Off + headerSize(c.Container) + size(c.keep)
+	at := c.kept()
 	if c.mark != nil {
 		at = c.next(at) + uint64(len(c.mark))
 	}

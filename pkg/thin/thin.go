@@ -139,7 +139,7 @@ func New(r io.ReaderAt, f *gpucode.File, o Options) (*Plan, error) {
 		if end, marked := marks[c.next(c.end)]; marked {
 			c.end = end
 		}
-		if at := c.next(c.Off + headerSize(c.Container) + size(c.keep)); gone > 0 && mark != nil && !p.Marked &&
+		if at := c.next(c.kept()); gone > 0 && mark != nil && !p.Marked &&
 			at+uint64(len(mark)) <= c.end {
 			c.mark, p.Marked = mark, true
 		}
@@ -259,17 +259,11 @@ func (p *Plan) Apply(r io.ReaderAt, w Writer) error {
 	return nil
 }
 
-// removed returns what of a container becomes zeros: from behind the entries that are kept on.
-func (c *container) removed() (at, end uint64) {
-	at = c.Off + headerSize(c.Container)
-	for i := range c.keep {
-		at += c.keep[i].Bytes()
-	}
-	if len(c.keep) == len(c.Entries) {
-		return at, at
-	}
-	return at, c.end
-}
+// kept returns where the entries of a container that are kept end.
+func (c *container) kept() uint64 { return c.Off + headerSize(c.Container) + size(c.keep) }
+
+// thinned reports whether some entries of a container go: up to its end all behind the others becomes zeros.
+func (c *container) thinned() bool { return len(c.keep) < len(c.Entries) }
 
 // apply writes a container, and behind it the mark that it gets.
 func (c *container) apply(r io.ReaderAt, w Writer) error {
@@ -289,7 +283,7 @@ func (c *container) apply(r io.ReaderAt, w Writer) error {
 		}
 		at += e.Bytes()
 	}
-	if len(c.keep) == len(c.Entries) {
+	if !c.thinned() {
 		return nil
 	}
 	var length [8]byte

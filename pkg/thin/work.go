@@ -105,8 +105,8 @@ func (w *Work) Removed() (parts [][2]int64) {
 		return nil
 	}
 	for i := range w.Plan.containers {
-		if at, end := w.Plan.containers[i].removed(); at < end {
-			parts = append(parts, [2]int64{int64(at), int64(end)})
+		if c := &w.Plan.containers[i]; c.thinned() {
+			parts = append(parts, [2]int64{int64(c.kept()), int64(c.end)})
 		}
 	}
 	slices.SortFunc(parts, func(a, b [2]int64) int { return cmp.Compare(a[0], b[0]) })

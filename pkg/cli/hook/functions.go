@@ -137,7 +137,7 @@ func (b *build) patchOutputs() error {
 
 // patchLate runs autoPatchelf where cudaRunpathHook is to and the functions that the hook brings are not there: a phase
 // set it, or nixpkgs' own are.
-func (b *build) patchLate(tools []string) error {
+func (b *build) patchLate() error {
 	if !b.brings("settings", "") || !b.isTrue("cudaRunpathAutoPatchelf") || b.brings("autoPatchelf", "") {
 		return nil
 	}

@@ -73,7 +73,7 @@ func (b *build) fixup() error {
 	if err != nil {
 		return err
 	}
-	if err := b.patchLate(tools); err != nil {
+	if err := b.patchLate(); err != nil {
 		return err
 	}
 	walks, err := b.walks(tools)
@@ -103,7 +103,7 @@ func (b *build) fixup() error {
 			return err
 		}
 	}
-	if err := b.noteOpened(tools); err != nil {
+	if err := b.noteOpened(); err != nil {
 		return err
 	}
 	if b.isTrue("cudaThinCut") && !b.asked("thinCuda") {
@@ -199,7 +199,7 @@ func (b *build) sayStandIns() {
 
 // noteOpened says, with cudaOpened, what autoPatchelf would put in for CUDA's libraries that files open by name and
 // that inputs have: the tools leave entries that are not theirs alone.
-func (b *build) noteOpened(tools []string) error {
+func (b *build) noteOpened() error {
 	paths, libs := b.paths(), b.inputLibraries("--libs")
 	if !b.isTrue("cudaOpened") || len(libs) == 0 || len(paths) == 0 {
 		return nil

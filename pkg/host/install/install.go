@@ -243,13 +243,12 @@ func (in *Link) judge(dir *os.Root, o *offer.Offer, gen string) error {
 			return fmt.Errorf("%s is a link to %s, which hostDriver did not make; remove it first if nothing else needs it",
 				in.Path, target)
 		}
-		switch others, exchanged, err := somebodys(dir); {
-		case err != nil || exchanged:
-		case !others:
+		switch others, exchanged := somebodys(dir); {
+		case others:
+			return fmt.Errorf("%s %w", in.Path, errOthers)
+		case !exchanged:
 			in.Action = "replaced"
 			return nil
-		default:
-			return fmt.Errorf("%s %w", in.Path, errOthers)
 		}
 	}
 }
@@ -259,17 +258,17 @@ var errOthers = errors.New(
 
 // somebodys reports whether lib in a directory, which was no link, is anything but links to the driver's libraries, or
 // is another thing meanwhile.
-func somebodys(dir *os.Root) (others, exchanged bool, err error) {
+func somebodys(dir *os.Root) (others, exchanged bool) {
 	links, err := offer.OnlyDriverLinks(dir, "lib")
 	if links {
-		return false, false, nil
+		return false, false
 	}
 	exchanged = errors.Is(err, fs.ErrNotExist)
 	if errors.Is(err, unix.ENOTDIR) {
 		info, serr := dir.Lstat("lib")
 		exchanged = errors.Is(serr, fs.ErrNotExist) || serr == nil && (info.IsDir() || info.Mode()&fs.ModeSymlink != 0)
 	}
-	return !exchanged, exchanged, nil
+	return !exchanged, exchanged
 }
 
 // beside returns which links into lib are missing beside it, and which are no longer to be there. What somebody else
