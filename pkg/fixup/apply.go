@@ -67,23 +67,23 @@ var errMeanwhile = errors.New("was changed by another process since it was read;
 type Step struct {
 	At       tree.Target
 	From, To State
-	Between  []State // the file may as well be in one of these
+	between  []State // the file may as well be in one of these
 	// InPlace writes into the file. Else a new file takes its place under its path and Also, those
 	// of hard links to it: others lead to the old file.
 	InPlace bool
 	Also    []tree.Target
-	// Shared says that hard links outside the tree lead to the file, and that the edit is
+	// shared says that hard links outside the tree lead to the file, and that the edit is
 	// theirs too.
-	Shared bool
-	// Recorded says that From is what a record tells.
-	Recorded bool
+	shared bool
+	// recorded says that From is what a record tells.
+	recorded bool
 	// Force brings the file to To from whatever state it is in.
 	Force bool
 }
 
 // otherThan says that a file is not in its From state.
 func (s *Step) otherThan(now State) error {
-	if !s.Recorded {
+	if !s.recorded {
 		return errMeanwhile
 	}
 	what := "resolution note"
@@ -100,8 +100,8 @@ func (s *Step) otherThan(now State) error {
 // Result is what came of a step.
 type Result struct {
 	Path string
-	// Known: the file could be read. Before and After are then what it had and what it has.
-	Known         bool
+	// known: the file could be read. Before and After are then what it had and what it has.
+	known         bool
 	Before, After State
 	Edited        bool  // in a dry run: would be
 	NoNote        error // why it has no resolution note although one was asked for
@@ -145,7 +145,7 @@ func Apply(ctx context.Context, steps []Step, c Carrying, emit func(Result)) err
 // apply carries the step out on a file that is open.
 func (s *Step) apply(f *tree.File, dryRun bool, r *Result) {
 	if f.SameAs != "" {
-		r.Known, r.Before, r.After = true, s.To, s.To // it is as it was left there
+		r.known, r.Before, r.After = true, s.To, s.To // it is as it was left there
 		return
 	}
 	done := edit.File(f, edit.Options{DryRun: dryRun, InPlace: s.InPlace, Also: s.Also},
@@ -154,12 +154,12 @@ func (s *Step) apply(f *tree.File, dryRun bool, r *Result) {
 			if err != nil {
 				return nil, "", err
 			}
-			r.Known, r.Before, r.After = true, now, now
+			r.known, r.Before, r.After = true, now, now
 			switch {
 			case now.is(s.From):
 			case now == s.To: // an earlier run, which was killed, came this far
 				return nil, "", nil
-			case slices.ContainsFunc(s.Between, now.is):
+			case slices.ContainsFunc(s.between, now.is):
 			case !s.Force:
 				return nil, "", s.otherThan(now)
 			}
@@ -179,7 +179,7 @@ func (s *Step) apply(f *tree.File, dryRun bool, r *Result) {
 	case edit.Failed:
 		r.Err = done.Err
 		edit.Again(f, func(im *elfimage.Image) {
-			if now, err := stateOf(im); err == nil && r.Known {
+			if now, err := stateOf(im); err == nil && r.known {
 				r.After, r.Edited = now, now != r.Before
 			}
 		})

@@ -30,11 +30,11 @@ func (ix *Index) Change(ctx context.Context, plans []*Plan, c Changing) (stopped
 	byPath := map[string]*Plan{}
 	for _, p := range plans {
 		o := p.Object
-		p.Result = Result{Path: o.Path, Known: true, Before: o.State(), After: o.State()}
+		p.Result = Result{Path: o.Path, known: true, Before: o.State(), After: o.State()}
 		if !p.stands() || !p.Changes() {
 			continue
 		}
-		s := Step{At: o.At, From: o.State(), To: p.State(), InPlace: c.InPlace, Shared: c.InPlace && o.LinkedOutside() > 0}
+		s := Step{At: o.At, From: o.State(), To: p.State(), InPlace: c.InPlace, shared: c.InPlace && o.LinkedOutside() > 0}
 		for _, same := range o.Also {
 			s.Also = append(s.Also, same.At)
 		}

@@ -33,7 +33,7 @@ type Sources struct {
 	// Literals asks for those names in read-only data of a file of the tree that the function
 	// agrees to which it returns; nil asks for none. It is called from several goroutines.
 	Literals func(*Object) func(name string) bool
-	// NeedsDriver answers Object.NeedsDriver for the tree's files; nil where nothing depends on that.
+	// NeedsDriver answers Object.needsDriver for the tree's files; nil where nothing depends on that.
 	NeedsDriver func(*elfimage.Image) (bool, error)
 	Jobs        int
 	// Progress is told, from one goroutine, of each ELF file of the tree that was read.
@@ -194,7 +194,7 @@ func (ix *Index) findLinks() {
 		}
 		if f := first[o.SameAs]; f != nil {
 			f.Also = append(f.Also, o)
-			o.File, o.ABI, o.LibC, o.SkipReason, o.Err = f.File, f.ABI, f.LibC, f.SkipReason, f.Err
+			o.File, o.ABI, o.LibC, o.skipReason, o.Err = f.File, f.ABI, f.LibC, f.skipReason, f.Err
 		}
 	}
 }
@@ -360,8 +360,8 @@ func (o *Object) usable() string {
 	switch {
 	case o.Err != nil:
 		return "is malformed: " + o.Err.Error()
-	case o.SkipReason != "" && o.SkipReason != elfimage.Loader:
-		return "is " + string(o.SkipReason)
+	case o.skipReason != "" && o.skipReason != elfimage.Loader:
+		return "is " + string(o.skipReason)
 	case o.ELF.Type == elf.ET_EXEC || o.PIE():
 		return "is a program, not a library"
 	}

@@ -100,7 +100,7 @@ func opensItsParts(o *Object) bool {
 // names and finds by an $ORIGIN entry stays. asked reports whether it has put in some.
 func (r *Resolver) opened(p *Plan, l runpath.List, origins []string) (after runpath.List, asked bool) {
 	o := p.Object
-	if p.Opens = nil; len(o.Literals) == 0 && !r.s.Opened {
+	if p.Opens = nil; len(o.literals) == 0 && !r.s.Opened {
 		return l, false
 	}
 	now := l
@@ -118,7 +118,7 @@ func (r *Resolver) opened(p *Plan, l runpath.List, origins []string) (after runp
 			p.Opens = append(p.Opens, Opened{dir, why})
 		}
 	}
-	for _, name := range o.Literals {
+	for _, name := range o.literals {
 		if !driver.Toolkit(name) || slices.Contains(o.Needed, name) {
 			continue
 		}

@@ -390,7 +390,7 @@ func (w *loop) ask(changed map[*Plan]bool) {
 // told of.
 func (w *loop) matters(p *Plan) bool {
 	return w.changes || slices.ContainsFunc(p.Needs, func(n *Need) bool {
-		return n.Outcome == BySystem && w.r.given(n.Where)
+		return n.Outcome == BySystem && w.r.given(n.where)
 	})
 }
 
@@ -408,7 +408,7 @@ func (r *Resolver) taken(n *Need) *Object {
 	case n.inherited:
 		return nil
 	}
-	return r.ix.at(n.Where)
+	return r.ix.at(n.where)
 }
 
 // need returns a file's need for a name in its DT_NEEDED; nil for none.

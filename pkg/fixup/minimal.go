@@ -14,7 +14,7 @@ func (r *Resolver) minimal(p *Plan, l runpath.List, entries []entry) (runpath.Li
 	for _, n := range p.Needs {
 		names = append(names, n.Names...)
 	}
-	names = append(names, p.Object.Literals...)
+	names = append(names, p.Object.literals...)
 	return runpath.Shrink(l, runpath.Use{
 		Names: names,
 		Keep:  func(e string) bool { return slices.Contains(r.first, e) || slices.Contains(r.last, e) },

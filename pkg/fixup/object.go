@@ -27,13 +27,13 @@ type Object struct {
 	ABI         files.ABI
 	LibC        LibC
 
-	Notes    []elfimage.DlopenNote
-	Literals []string // names of libraries in read-only data, where they were asked for
-	// NeedsDriver reports whether the file needs the GPU driver, where Sources asked.
-	NeedsDriver bool
+	notes    []elfimage.DlopenNote
+	literals []string // names of libraries in read-only data, where they were asked for
+	// needsDriver reports whether the file needs the GPU driver, where Sources asked.
+	needsDriver bool
 
-	// SkipReason says why no run path belongs in the file, Err what is wrong with it.
-	SkipReason elfimage.Reason
+	// skipReason says why no run path belongs in the file, Err what is wrong with it.
+	skipReason elfimage.Reason
 	Err        error
 }
 
@@ -61,14 +61,14 @@ func (ix *Index) take(o *Object, f *tree.File) {
 	defer im.Release()
 	o.ABI = files.ABIOf(im)
 	o.File = ix.files.Take(o.Real, f.FD(), f.Stat(), f.Head(), im)
-	if o.examine(); o.Err == nil && (o.SkipReason == "" || o.SkipReason == elfimage.Loader) {
+	if o.examine(); o.Err == nil && (o.skipReason == "" || o.skipReason == elfimage.Loader) {
 		o.Err = ix.read(o, im)
 	}
 }
 
 // examine says what the file is, by what the loader reads of it.
 func (o *Object) examine() {
-	if o.SkipReason = o.ELF.SkipReason(); o.SkipReason == "" || o.SkipReason == elfimage.Loader {
+	if o.skipReason = o.ELF.SkipReason(); o.skipReason == "" || o.skipReason == elfimage.Loader {
 		if o.Err = cmp.Or(o.File.Err, o.InterpErr); o.Err == nil {
 			o.LibC = libCOf(o)
 		}
@@ -77,7 +77,7 @@ func (o *Object) examine() {
 
 // read reads what else of a file of the tree was asked for.
 func (ix *Index) read(o *Object, im *elfimage.Image) (err error) {
-	if o.Notes, err = im.DlopenNotes(); err != nil {
+	if o.notes, err = im.DlopenNotes(); err != nil {
 		return err
 	}
 	var wanted func(name string) bool
@@ -87,13 +87,13 @@ func (ix *Index) read(o *Object, im *elfimage.Image) (err error) {
 	if wanted != nil {
 		err = im.LibraryNames(func(name string) bool {
 			if name != o.Soname && wanted(name) {
-				o.Literals = append(o.Literals, name)
+				o.literals = append(o.literals, name)
 			}
-			return len(o.Literals) < maxLiterals
+			return len(o.literals) < maxLiterals
 		})
 	}
-	if err == nil && o.SkipReason == "" && ix.sources.NeedsDriver != nil {
-		o.NeedsDriver, err = ix.sources.NeedsDriver(im)
+	if err == nil && o.skipReason == "" && ix.sources.NeedsDriver != nil {
+		o.needsDriver, err = ix.sources.NeedsDriver(im)
 	}
 	return err
 }

@@ -72,7 +72,7 @@ type Change struct {
 	After  Snapshot `json:"after"`
 	// Found is what the last run found, where that is not Before: one that was killed before its edit has left it so.
 	Found *Snapshot `json:"found,omitempty"`
-	// InPlace is [Step.Shared]: to undo the change is to undo it for the other links.
+	// InPlace is Step.shared: to undo the change is to undo it for the other links.
 	InPlace bool `json:"in_place,omitempty"`
 }
 

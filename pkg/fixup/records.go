@@ -175,7 +175,7 @@ func (rs *Records) add(steps []Step) (by map[*Record][]recorded, err error) {
 				c.Also = append(c.Also, name)
 				continue
 			}
-			c := Change{Path: name, Before: snapshot(s.From), After: snapshot(s.To), InPlace: s.Shared}
+			c := Change{Path: name, Before: snapshot(s.From), After: snapshot(s.To), InPlace: s.shared}
 			if st, err := target.Stat(); err == nil {
 				c.Inode = st.Ino
 			}
@@ -210,7 +210,7 @@ func (rs *Records) Carry(ctx context.Context, steps []Step, c Carrying, emit fun
 		emit(r)
 	})
 	for r, steps := range in {
-		err := r.taken(steps, func(s *Step) bool { return done[s.At.Path].Known && done[s.At.Path].After == s.To })
+		err := r.taken(steps, func(s *Step) bool { return done[s.At.Path].known && done[s.At.Path].After == s.To })
 		stopped = errors.Join(stopped, err)
 	}
 	return stopped, nil

@@ -28,19 +28,19 @@ type Absence struct {
 	// would do; its directory is "DIR" where none is known.
 	LibC        bool
 	Interpreter string
-	// Below are directories of the inputs that have it, and in which nothing looks.
-	Below []string
+	// below are directories of the inputs that have it, and in which nothing looks.
+	below []string
 	// Stub is a stub of the library, which is for linking only.
 	Stub string
 	// Attributes of nixpkgs have it, usually.
 	Attributes []string
-	// Driver: it comes with the host's GPU driver.
-	Driver bool
+	// driver: it comes with the host's GPU driver.
+	driver bool
 	// Outside is a library outside the tree that needs it, and In a directory that has it: its own run path is
 	// to lead there.
 	Outside, In string
-	// Optional: a .note.dlopen of this priority wants it, DT_NEEDED does not.
-	Dlopen string
+	// dlopen: a .note.dlopen of this priority wants it, DT_NEEDED does not.
+	dlopen string
 	above  string // the next priority
 	first  string // of the names
 }
@@ -68,8 +68,8 @@ func (r *Resolver) Absences(plans []*Plan, hints *Hints) []*Absence {
 					a.Near = append(a.Near, slices.DeleteFunc(r.near(name), func(p string) bool {
 						return slices.ContainsFunc(named, func(n Named) bool { return n.Path == p })
 					})...)
-					a.Driver = a.Driver || driver.Provides(name)
-					a.Below = append(a.Below, r.belowInputs(p, name)...)
+					a.driver = a.driver || driver.Provides(name)
+					a.below = append(a.below, r.belowInputs(p, name)...)
 					if files.OfCLibrary(name) {
 						a.LibC, a.Interpreter = true, r.loaderWith(p, name)
 					}
@@ -83,7 +83,7 @@ func (r *Resolver) Absences(plans []*Plan, hints *Hints) []*Absence {
 					}
 				}
 				if n.Priority < Required {
-					a.Dlopen, a.above = priorities[n.Priority], priorities[n.Priority+1]
+					a.dlopen, a.above = priorities[n.Priority], priorities[n.Priority+1]
 				}
 			}
 			if !slices.Contains(a.NeededBy, p.Object.Path) {
@@ -162,10 +162,10 @@ func (a *Absence) Remedy(m Mode) (r remedy.Remedy) {
 		n := a.Named[0]
 		link := remedy.Quote("ln", "-s", path.Base(n.Path), path.Dir(n.Path)+"/"+n.Soname)
 		add(link+" in postInstall", link)
-	case len(a.Below) > 0 && !a.Driver:
-		add(remedy.Quote("addAutoPatchelfSearchPath", a.Below[0])+" in preFixup, which has it",
-			remedy.Quote("--libs", a.Below[0])+", which has it")
-	case a.Driver:
+	case len(a.below) > 0 && !a.driver:
+		add(remedy.Quote("addAutoPatchelfSearchPath", a.below[0])+" in preFixup, which has it",
+			remedy.Quote("--libs", a.below[0])+", which has it")
+	case a.driver:
 		const why = "it comes with the host's GPU driver: "
 		add(why+"add cudaRunpathHook to nativeBuildInputs", why+"--tool autoAddDriverRunpath")
 	case len(a.Attributes) > 0:
@@ -181,8 +181,8 @@ func (a *Absence) Remedy(m Mode) (r remedy.Remedy) {
 		add("add the package that has "+it+" to buildInputs, or its directory with addAutoPatchelfSearchPath",
 			"--libs DIR, where DIR is the directory that has "+it)
 	}
-	if a.Dlopen != "" && !a.Driver {
-		r = r.And("; or --enforce-priority %s if the file may do without it (its .note.dlopen says %s)", a.above, a.Dlopen)
+	if a.dlopen != "" && !a.driver {
+		r = r.And("; or --enforce-priority %s if the file may do without it (its .note.dlopen says %s)", a.above, a.dlopen)
 	}
 	if !m.ByHand() {
 		return r.And("; or autoPatchelfIgnoreMissingDeps = [ %s ] if it is not wanted", remedy.NixPattern(a.first))
@@ -258,7 +258,7 @@ func (r *Resolver) near(name string) (out []string) {
 		for _, other := range others {
 			for _, d := range level.by[other] {
 				lib := r.ix.open(d, other)
-				if p := d.path + "/" + other; lib != nil && lib.Err == nil && lib.SkipReason != elfimage.Detached &&
+				if p := d.path + "/" + other; lib != nil && lib.Err == nil && lib.skipReason != elfimage.Detached &&
 					!slices.Contains(out, p) {
 					out = append(out, p)
 				}

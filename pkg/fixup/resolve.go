@@ -76,7 +76,7 @@ type Need struct {
 	Outcome   Outcome
 	Name      string // the alternative that was taken
 	Candidate Candidate
-	Where     string // of BySystem
+	where     string // of BySystem
 	// refused are candidates that do not do in a process, each with why (see loop); what is found today among
 	// them, under nil where that is inherited.
 	refused map[*Object]string
@@ -312,7 +312,7 @@ func (r *Resolver) remark(p *Plan) {
 
 // pin gives a file an entry for what it finds today. It reports whether that is there.
 func (r *Resolver) pin(n *Need) bool {
-	c, ok := r.ix.candidate(r.ix.dir(path.Dir(n.Where)), path.Base(n.Where), -1)
+	c, ok := r.ix.candidate(r.ix.dir(path.Dir(n.where)), path.Base(n.where), -1)
 	if ok {
 		n.Outcome, n.Candidate, n.inherited = Found, c, false
 	}
@@ -359,10 +359,10 @@ func (r *Resolver) look(o *Object) *Plan {
 	case o.Err != nil:
 		p.Err = o.Err
 		return p
-	case o.SkipReason != "":
-		p.Skip = "it is " + strings.TrimPrefix(string(o.SkipReason), "it is ")
-		if o.SkipReason == elfimage.NoDynamic {
-			p.Skip = "it has " + string(o.SkipReason)
+	case o.skipReason != "":
+		p.Skip = "it is " + strings.TrimPrefix(string(o.skipReason), "it is ")
+		if o.skipReason == elfimage.NoDynamic {
+			p.Skip = "it has " + string(o.skipReason)
 		}
 		return p
 	}
@@ -510,7 +510,7 @@ func (r *Resolver) needs(p *Plan) {
 	for _, name := range o.Needed {
 		p.Needs = append(p.Needs, &Need{Names: []string{name}, Cause: loader.Needed, Priority: Required})
 	}
-	for _, note := range o.Notes {
+	for _, note := range o.notes {
 		if len(note.Sonames) == 0 {
 			continue
 		}
@@ -521,7 +521,7 @@ func (r *Resolver) needs(p *Plan) {
 		p.Needs = append(p.Needs, n)
 	}
 	if r.s.Dlopen {
-		for _, name := range o.Literals {
+		for _, name := range o.literals {
 			if driver.NeedsDriver(name) && !slices.ContainsFunc(p.Needs,
 				func(n *Need) bool { return slices.Contains(n.Names, name) }) {
 				p.Needs = append(p.Needs, &Need{Names: []string{name}, Cause: loader.DlopenString, Priority: Suggested})
@@ -602,7 +602,7 @@ func (r *Resolver) findsToday(p *Plan, n *Need, name string) bool {
 		n.Rejected = append(n.Rejected, Rejection{Path: f.path, Why: "is a stub, for linking only"})
 		return false
 	}
-	n.Outcome, n.Where, n.inherited = BySystem, f.path, f.inherited
+	n.Outcome, n.where, n.inherited = BySystem, f.path, f.inherited
 	if lib := r.taken(n); lib != nil && n.refused[lib] != "" {
 		why := n.refused[lib]
 		n.Rejected = append(n.Rejected, Rejection{Path: f.path, Why: why})

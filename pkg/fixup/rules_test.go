@@ -1078,7 +1078,7 @@ func TestDlopen(t *testing.T) {
 	r.list("out/x.so", "~/nvrtc/lib:~/cudart/lib")
 	r.outcome("out/x.so", "libcublasLt.so.12", Optional)
 	r.outcome("out/x.so", "libcudart.so.1", Optional) // the 2 may belong to the next string
-	if len(r.plan("out/x.so").Object.Literals) != 4 || len(r.plan("out/x.so").Needs) != 4 {
+	if len(r.plan("out/x.so").Object.literals) != 4 || len(r.plan("out/x.so").Needs) != 4 {
 		t.Errorf("needs %v", r.plan("out/x.so").Needs)
 	}
 	s.put("out/x.so", o.Needs("libnvrtc.so.12")) // which it then needs for certain, once
@@ -1224,8 +1224,8 @@ func TestByHandWhatTheHostHasCountsAsFound(t *testing.T) {
 	s.put("out/main", onStage("libz.so.1", "libgone.so").Object)
 	s.byHand()
 	r := s.resolve()
-	if n := r.outcome("out/main", "libz.so.1", BySystem); n.Where != s.path("~/glibc/lib/libz.so.1") {
-		t.Errorf("where: %q", n.Where)
+	if n := r.outcome("out/main", "libz.so.1", BySystem); n.where != s.path("~/glibc/lib/libz.so.1") {
+		t.Errorf("where: %q", n.where)
 	}
 	r.outcome("out/main", "libgone.so", Missing)
 	if p := r.plan("out/main"); p.Interpreter != "" || p.Changes() {

@@ -116,7 +116,7 @@ func (s *Settings) Apply(t Tools) {
 	s.Driver = s.Driver || t.Maps&(runpath.AddDriverLink|runpath.ReplaceStubs) != 0
 	s.Map = func(o *Object, l runpath.List) runpath.List {
 		maps := t.Maps
-		if t.WhenNeeds && !o.NeedsDriver {
+		if t.WhenNeeds && !o.needsDriver {
 			maps &^= runpath.AddDriverLink
 		}
 		after, _ := t.Normal.Apply(normal.File{Path: o.Real, ABI: o.ABI, Needed: o.Needed}, l, maps)

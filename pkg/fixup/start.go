@@ -112,8 +112,8 @@ func (w *loop) start(l *loader.Loader, p *Plan) *start {
 			case u.To.File != nil && u.To.File.Versioned() && !files.OfCLibrary(u.Name):
 				s.asks = append(s.asks, a)
 			case n != nil && n.inherited && !u.To.Found():
-				if lib := w.r.ix.at(n.Where); lib != nil && lib.Versioned() {
-					a.takes = &member{name: u.Name, path: n.Where, file: lib.File, by: by}
+				if lib := w.r.ix.at(n.where); lib != nil && lib.Versioned() {
+					a.takes = &member{name: u.Name, path: n.where, file: lib.File, by: by}
 					s.asks = append(s.asks, a)
 				}
 			}

@@ -157,7 +157,7 @@ func (t *today) inherits(o *Object, name string) (path string) {
 func (t *today) loadPrograms() map[string][]loader.Use {
 	all, own := map[string][]loader.Use{}, t.ix.real()
 	for _, p := range t.ix.Files {
-		if !p.program() || p.Err != nil || p.SkipReason != "" {
+		if !p.program() || p.Err != nil || p.skipReason != "" {
 			continue
 		}
 		load, err := t.l.Load(p.Real)

@@ -129,13 +129,13 @@ func (un *undoing) undo(ctx context.Context, rs *Records, emit func(Undone)) err
 	byPath := map[string]*undoStep{}
 	for _, s := range un.order {
 		s.left = max(s.links-1-len(s.Also), 0)
-		s.Force, s.InPlace = un.Force, un.InPlace || s.left > 0 && s.Shared
+		s.Force, s.InPlace = un.Force, un.InPlace || s.left > 0 && s.shared
 		steps = append(steps, s.Step)
 		byPath[s.At.Path] = s
 	}
 	err := Apply(ctx, steps, un.Carrying, func(r Result) {
 		s := byPath[r.Path]
-		s.done = r.Known && r.After == s.To
+		s.done = r.known && r.After == s.To
 		u := Undone{Result: r}
 		if r.Edited && !s.InPlace {
 			u.Left = s.left
@@ -199,7 +199,7 @@ func (un *undoing) add(r *Record, c *Change) (path string, err error) {
 	case s == nil:
 		//nolint:unconvert // as above
 		s = &undoStep{
-			Step:  Step{At: at, From: c.After.state(), To: c.Before.state(), Shared: c.InPlace, Recorded: true},
+			Step:  Step{At: at, From: c.After.state(), To: c.Before.state(), shared: c.InPlace, recorded: true},
 			links: int(st.Nlink),
 		}
 		un.steps[id] = s
@@ -216,9 +216,9 @@ func (un *undoing) add(r *Record, c *Change) (path string, err error) {
 		return "", nil
 	}
 	s.entries = append(s.entries, c)
-	s.Between = append(s.Between, c.After.state()) // a run that was killed after it had noted the next step
+	s.between = append(s.between, c.After.state()) // a run that was killed after it had noted the next step
 	if c.Found != nil {
-		s.Between = append(s.Between, c.Found.state())
+		s.between = append(s.between, c.Found.state())
 	}
 	for _, name := range c.names() {
 		s.also(r.top.Target(r.path(name)), id)

@@ -191,10 +191,10 @@ var isaOf = [...]struct{ cuda, isa Version }{
 	{Version{6, 0}, Version{4, 0}}, {Version{5, 5}, Version{3, 2}}, {Version{5, 0}, Version{3, 1}},
 }
 
-// Compiles reports whether a driver that supports a CUDA version, as cuDriverGetVersion and
+// compiles reports whether a driver that supports a CUDA version, as cuDriverGetVersion and
 // nvidia-smi name it, can compile PTX of an ISA. A version that is not known, or newer than
 // the table, says yes.
-func Compiles(driver, isa Version) bool {
+func compiles(driver, isa Version) bool {
 	if driver == (Version{}) || driver.Compare(isaOf[0].cuda) > 0 {
 		return true
 	}

@@ -171,7 +171,7 @@ func TestPTXAndDriver(t *testing.T) {
 		{Version{12, 6}, Version{8, 5}, true}, {Version{12, 6}, Version{8, 6}, false}, {Version{11, 8}, Version{7, 8}, true}, {Version{11, 8}, Version{8, 0}, false},
 		{Version{}, Version{99, 0}, true}, {Version{14, 0}, Version{10, 0}, true}, {Version{13, 4}, Version{9, 4}, true}, {Version{4, 0}, Version{2, 3}, false},
 	} {
-		if got := Compiles(c.driver, c.isa); got != c.want {
+		if got := compiles(c.driver, c.isa); got != c.want {
 			t.Errorf("PTX %v, driver of CUDA %v: %v", c.isa, c.driver, got)
 		}
 	}

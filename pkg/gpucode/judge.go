@@ -40,7 +40,7 @@ func (c *Container) On(g Capability, driver Version) (Outcome, *Entry) {
 		case e.Kind == LTO && !e.CompilesFor(g), e.Kind == PTX && !e.CompilesFor(g):
 		case e.Kind != PTX || c.Resource:
 			return Linked
-		case Compiles(driver, e.Version):
+		case compiles(driver, e.Version):
 			return Compiled
 		default:
 			return TooNew

@@ -85,8 +85,8 @@ var Kinds = []struct{ ID, Words string }{
 	{Note, "resolution notes"}, {Size, "sizes"},
 }
 
-// Rank is the place of a kind among [Kinds].
-func Rank(kind string) int {
+// rank is the place of a kind among [Kinds].
+func rank(kind string) int {
 	return slices.IndexFunc(Kinds, func(k struct{ ID, Words string }) bool { return k.ID == kind })
 }
 
@@ -160,7 +160,7 @@ func Compare(a, b *Document) []Change {
 		c.add(VersionChanged, "", "", 0, "%s → %s: %s", name(pair[0]), name(pair[1]), strings.Join(of, ", "))
 	}
 	slices.SortStableFunc(c.all, func(x, y Change) int {
-		return cmp.Or(cmp.Compare(x.Package, y.Package), cmp.Compare(Rank(x.Kind), Rank(y.Kind)))
+		return cmp.Or(cmp.Compare(x.Package, y.Package), cmp.Compare(rank(x.Kind), rank(y.Kind)))
 	})
 	return c.all
 }

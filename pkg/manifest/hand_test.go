@@ -88,7 +88,7 @@ opens() { so "$2" <<<"extern void *dlopen(const char *, int); void *f(void) { re
 			}
 			var said []string
 			for _, c := range got {
-				if Rank(c.Kind) < 0 {
+				if rank(c.Kind) < 0 {
 					t.Errorf("the kind %s is none of Kinds", c.Kind)
 				}
 				at := c.Kind + ": "

@@ -34,10 +34,10 @@ func ReadSource(f *tree.File) (text string, lang syntax.Language, is bool, err e
 		return "", syntax.Unknown, false, nil
 	}
 	name := path.Base(f.Path)
-	if lang = syntax.LanguageOf(name, f.Head()); lang == syntax.Unknown && !Builds(name, f.Head()) {
+	if lang = syntax.LanguageOf(name, f.Head()); lang == syntax.Unknown && !builds(name, f.Head()) {
 		return "", lang, false, nil
 	}
-	text, err = worth(f, func(text []byte) bool { return lang != syntax.Unknown && Worth(text) || MayBurn(text) })
+	text, err = worth(f, func(text []byte) bool { return lang != syntax.Unknown && Worth(text) || mayBurn(text) })
 	return text, lang, true, err
 }
 

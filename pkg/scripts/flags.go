@@ -19,8 +19,8 @@ var buildFiles = []string{".sh", ".bash", ".pc", ".la", ".cmake", ".mk", ".mak",
 	"CMakeLists.txt", "CMakeCache.txt", "flags.make", "link.txt", "Makefile", "makefile", "GNUmakefile", "BUILD",
 	"configure", "meson.build", "build.rs", "build.gradle", "-config"}
 
-// Builds reports whether a file that is in no language of [syntax.LanguageOf] is a script, or tells how to build something.
-func Builds(name string, head []byte) bool {
+// builds reports whether a file that is in no language of [syntax.LanguageOf] is a script, or tells how to build something.
+func builds(name string, head []byte) bool {
 	return bytes.HasPrefix(head, []byte("#!")) || slices.ContainsFunc(buildFiles,
 		func(e string) bool { return strings.HasSuffix(name, e) })
 }
@@ -30,8 +30,8 @@ func Builds(name string, head []byte) bool {
 var hostDirs = [][]byte{[]byte("/run/opengl-driver"), []byte("/usr/local/cuda"), []byte("/opt/cuda"),
 	[]byte("/usr/lib/cuda"), []byte("/usr/lib/nvidia"), []byte("/usr/lib64/nvidia"), []byte("/stubs")}
 
-// MayBurn reports whether a text may have any such flag: a quick look.
-func MayBurn(text []byte) bool {
+// mayBurn reports whether a text may have any such flag: a quick look.
+func mayBurn(text []byte) bool {
 	return slices.ContainsFunc(hostDirs, func(h []byte) bool { return bytes.Contains(text, h) })
 }
 

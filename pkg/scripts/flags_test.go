@@ -24,7 +24,7 @@ func TestFlagsThatNameTheHostsDirectories(t *testing.T) {
 		switch {
 		case want == "" && len(found) > 0:
 			t.Errorf("%q: %+v", text, found)
-		case want != "" && (len(found) != 1 || found[0].Directory != want || found[0].Line != 2 || !MayBurn([]byte(text))):
+		case want != "" && (len(found) != 1 || found[0].Directory != want || found[0].Line != 2 || !mayBurn([]byte(text))):
 			t.Errorf("%q: %+v, want %s", text, found, want)
 		}
 	}

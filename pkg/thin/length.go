@@ -12,13 +12,13 @@ type Length int
 // What may become of it.
 const (
 	Kept    Length = iota // what is free becomes holes
-	Shorter               // whole pages are cut, but of a file that [Bound] names
-	Cutting               // of that too; and what [Signed] names is changed
+	Shorter               // whole pages are cut, but of a file that bound names
+	Cutting               // of that too; and what signed names is changed
 )
 
-// Signed says which section of the file at r holds a signature over it, which any change of the file makes void: ""
+// signed says which section of the file at r holds a signature over it, which any change of the file makes void: ""
 // where none does.
-func Signed(r io.ReaderAt, size int64, head []byte) string {
+func signed(r io.ReaderAt, size int64, head []byte) string {
 	im, err := elfimage.ParseSections(r, size, head)
 	if err != nil {
 		return ""
@@ -33,10 +33,10 @@ func Signed(r io.ReaderAt, size int64, head []byte) string {
 	return ""
 }
 
-// Bound says what outside of the file at r counts on the places in it, with a verb before and behind the file: a debug
+// bound says what outside of the file at r counts on the places in it, with a verb before and behind the file: a debug
 // file, which is joined with it section by section. It is "" where nothing is known.
 // debug returns the path of the debug file of a build ID, "" for none.
-func Bound(r io.ReaderAt, size int64, head []byte, debug func(buildID string) string) string {
+func bound(r io.ReaderAt, size int64, head []byte, debug func(buildID string) string) string {
 	im, err := elfimage.ParseSections(r, size, head)
 	if err != nil {
 		return ""

@@ -53,11 +53,11 @@ func TestBound(t *testing.T) {
 		"linked.so": "its section .gnu_debuglink names a debug file", "signed.so": "", "bsigned.so": "", "a.c": "", "foreign.so": "",
 	} {
 		r, size, head := read(name)
-		if got := Bound(r, size, head, find); got != want {
+		if got := bound(r, size, head, find); got != want {
 			t.Errorf("%s: %q, not %q", name, got, want)
 		}
 		want = map[string]string{"signed.so": "its section .sig holds a signature", "bsigned.so": "its section .signature holds a signature"}[name]
-		if got := Signed(read(name)); got != want {
+		if got := signed(read(name)); got != want {
 			t.Errorf("%s: signed: %q, not %q", name, got, want)
 		}
 	}

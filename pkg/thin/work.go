@@ -73,11 +73,11 @@ func Decide(r io.ReaderAt, size int64, head []byte, o Options, length Length,
 	if length == Cutting || w.Cut == nil && w.Plan.Empty() {
 		return w, nil
 	}
-	if why := Signed(w.from, w.size, head); why != "" {
+	if why := signed(w.from, w.size, head); why != "" {
 		w.Plan, w.Cut = &Plan{options: o, All: w.Plan.All, Left: w.Plan.Left}, nil
 		w.Uncut = "it is left as it is: " + why + ", which any change makes void; --cut thins it all the same"
 	} else if w.Cut != nil {
-		if why := Bound(w.from, w.size, head, debug); why != "" {
+		if why := bound(w.from, w.size, head, debug); why != "" {
 			w.Cut, w.Uncut = nil, fmt.Sprintf("%v: %s; --cut cuts it anyway", ErrNoCut, why)
 		}
 	}
