@@ -272,7 +272,9 @@ var (
 // Other editors of the file are waited for, as long as the walk is not cancelled; a
 // walk visits a file again that they have changed or replaced.
 func (f *File) Write(apply func(Writer) error) error {
-	if f.othersWrite() && f.privileged() {
+	mode := f.stat.Mode & 0o7777
+	caps := capabilities(f.fd, mode) // they change with the time that lock compares
+	if privileged := mode&(unix.S_ISUID|unix.S_ISGID) != 0 || caps != nil; privileged && f.othersWrite() {
 		if f.OtherLinks() > 0 {
 			return errPrivileged
 		}
@@ -283,8 +285,6 @@ func (f *File) Write(apply func(Writer) error) error {
 	if err != nil {
 		return err
 	}
-	mode := f.stat.Mode & 0o7777
-	caps := capabilities(fd, mode)
 	w := &output{fd: fd}
 	err = apply(w)
 	if w.wrote {
@@ -299,11 +299,6 @@ func (f *File) Write(apply func(Writer) error) error {
 // othersWrite reports whether others than the caller may write the file. Where it has an access
 // control list, the group's bits are its mask (acl(5)).
 func (f *File) othersWrite() bool { return int(f.stat.Uid) != os.Geteuid() || f.stat.Mode&0o022 != 0 }
-
-// privileged reports whether the file lets a program do more than its user may.
-func (f *File) privileged() bool {
-	return f.stat.Mode&(unix.S_ISUID|unix.S_ISGID) != 0 || capabilities(f.fd, f.stat.Mode) != nil
-}
 
 // writing are the flags of an edit in place. What it needs to know was read before, and an access time does not change
 // by writing.
