@@ -25,13 +25,16 @@ import (
 type Options struct {
 	explain.Options
 	Loads bool // keep what each file loads in its report
-	Noted bool // keep there what its resolution note alone names, and ask the store what entries cost: for --closure
+	// Imported says what an import of a package of Python's reaches: what nothing reaches is no error; nil in a build.
+	Imported func() *starts.Imported
+	Noted    bool // keep there what its resolution note alone names, and ask the store what entries cost: for --closure
 }
 
 // Auditor examines files. It is safe for concurrent use.
 type Auditor struct {
 	*check.Checker
 	loads, noted bool
+	imported     func() *starts.Imported
 }
 
 // New returns an auditor.
@@ -43,7 +46,10 @@ func New(l *loader.Loader, o Options) *Auditor {
 			return size(bytes), ok
 		}
 	}
-	return &Auditor{check.New(l, o.Options), o.Loads, o.Noted}
+	if o.Imported == nil {
+		o.Imported = func() *starts.Imported { return nil }
+	}
+	return &Auditor{check.New(l, o.Options), o.Loads, o.Noted, o.Imported}
 }
 
 // An Audit examines files that belong together: what one of them lacks on its own

@@ -155,7 +155,10 @@ func (u *Audit) finds(program string, s *explain.Case, by *loader.Object, name s
 // before says what may have loaded a library of a name before a file that needs it and does
 // not find it, and how bad it is to rely on that: an error where nothing is known to.
 func (u *Audit) before(name string, object *loader.Object, of *explain.Case) (who string, s finding.Severity) {
-	c, file, load := u.known, object.File, of.Load
+	c, file, load, imported := u.known, object.File, of.Load, u.a.imported()
+	if imported.Loads(file.Path, name) {
+		return "; what its package imports loads it before", finding.Note
+	}
 	by, ok := c.loaders[askedBy(load, name)]
 	if ok && by.program && u.finds(by.path, of, object, name) {
 		return fmt.Sprintf("; it works where it was loaded before, as %s does", by.path), finding.Note
@@ -168,6 +171,9 @@ func (u *Audit) before(name string, object *loader.Object, of *explain.Case) (wh
 	// What the file itself loads is not there before it.
 	if ok && !by.program && !slices.ContainsFunc(load.Objects, func(o *loader.Object) bool { return o.File == by.file }) {
 		return fmt.Sprintf("; it works only where it was loaded before, by %s", by.path), finding.Warning
+	}
+	if !imported.Reaches(of.Main.File.Path) {
+		return "; no import of its package reaches it", finding.Warning
 	}
 	return "", finding.Error
 }

@@ -32,6 +32,7 @@ import (
 	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/scripts"
+	"cuda-runpath/pkg/starts"
 	"cuda-runpath/pkg/tree"
 )
 
@@ -138,6 +139,9 @@ func auditPaths(s *walk.Session, c *command.Line) error {
 	l, err := loader.New(search)
 	if err != nil {
 		return err
+	}
+	if !s.InPackage && !options.Noted {
+		options.Imported = starts.Importing(s.Context, l, s.Paths)
 	}
 	if c.Bool("fix") {
 		if l, err = fix(s, c, l, options, &out); err == nil && l == nil {

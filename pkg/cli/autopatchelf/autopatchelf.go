@@ -24,10 +24,12 @@ import (
 	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/fixup"
+	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/normal"
 	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
+	"cuda-runpath/pkg/starts"
 	"cuda-runpath/pkg/tree"
 )
 
@@ -166,7 +168,7 @@ type autoPatchelf struct {
 	structured bool
 	inPlace    bool
 	// imported is what Python does with the files of the paths.
-	imported func() *imported
+	imported func() *starts.Imported
 	pythons  pythons
 }
 
@@ -228,13 +230,17 @@ func newAutoPatchelf(c *command.Line, s *walk.Session) (*autoPatchelf, error) {
 		}
 	}
 	a.paths()
-	a.imported = func() *imported { return nil }
+	a.imported = func() *starts.Imported { return nil }
 	if mode == fixup.Repair {
-		a.imported = importing(s.Context, a.sources.Paths)
+		l, err := loader.New(loader.Options{NoTries: true, Opened: true})
+		if err != nil {
+			return nil, err
+		}
+		a.imported = starts.Importing(s.Context, l, a.sources.Paths)
 		a.pythons = pythonsOf(a.sources.Paths)
 		a.settings.Opener = a.pythons.opens
 	}
-	a.settings.Loaded = func(file, name string) bool { return a.imported().loads(file, name) }
+	a.settings.Loaded = func(file, name string) bool { return a.imported().Loads(file, name) }
 	return a, nil
 }
 
@@ -616,7 +622,7 @@ func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plan
 // apart reports whether only modules of Python's need a library that no import of their packages reaches.
 func (a *autoPatchelf) apart(m *fixup.Absence, plans []*fixup.Plan) bool {
 	return !slices.ContainsFunc(plans, func(p *fixup.Plan) bool {
-		return slices.Contains(m.NeededBy, p.Object.Path) && a.imported().reaches(p.Object.Real)
+		return slices.Contains(m.NeededBy, p.Object.Path) && a.imported().Reaches(p.Object.Real)
 	}) && m.Outside == ""
 }
 
