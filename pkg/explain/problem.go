@@ -453,17 +453,23 @@ func (c *Case) supply(name string, to *loader.Object) (r remedy.Remedy, ok bool)
 func (c *Case) tooOld(o, by *loader.Object) finding.Finding {
 	s := c.Load
 	var versions []string
-	asserts := ""
+	asserts, late := "", true
 	for _, l := range o.Lacks {
 		if l.By == by {
-			versions, asserts = append(versions, l.Version), cmp.Or(asserts, l.Symbol)
+			versions, asserts, late = append(versions, l.Version), cmp.Or(asserts, l.Symbol), late && l.Late
 		}
 	}
 	if asserts != "" {
 		asserts = "; it has no symbol versions at all, and the loader ends the process where it binds " + asserts
 	}
+	if late { // when it is called first
+		asserts += ", if that is called"
+	}
 	p := on(finding.MissingVersion, o, by, remedy.Do("put the directory of a newer one first, or build against this one"),
 		"%s (%s) does not define %s, which %s needs%s", o.Path, o.How(nil), strings.Join(versions, ", "), c.who(by), asserts)
+	if late {
+		p.Severity = finding.Warning
+	}
 	if files.OfGLibc(o.Name) { // which is one with its loader
 		p.Remedy = remedy.Do(
 			"build against this glibc, or start the program with the loader of a newer one: a %s of another glibc than the "+

@@ -481,6 +481,10 @@ func TestCallOfTheDriverThatNothingBrings(t *testing.T) {
 			t.Fatalf("%v: %s", err, out)
 		}
 	}
+	script := filepath.Join(t.TempDir(), "versions")
+	os.WriteFile(script, []byte("V_1{global:f;};"), 0o644)
+	version, _ := exec.Command("getconf", "GNU_LIBC_VERSION").Output()
+	older := forwardcompat.Newer("2.41", strings.TrimPrefix(strings.TrimSpace(string(version)), "glibc "))
 	for bound, want := range map[string]Verdict{"now": Bad, "lazy": Warning} {
 		at := h.Root.Dir + "/" + bound
 		os.Mkdir(at, 0o755)
@@ -491,6 +495,15 @@ func TestCallOfTheDriverThatNothingBrings(t *testing.T) {
 		i := slices.IndexFunc(d.Facts, func(f Fact) bool { return f.Kind == finding.UndefinedSymbol })
 		if i < 0 || !d.Asks || d.Facts[i].Verdict != want || d.Facts[i].unknown != (want == Warning) {
 			t.Errorf("%s: asks %v: %+v", bound, d.Asks, d.Facts)
+		}
+		// So is a version of a library that has none, at which glibc before 2.41 ends the process where it binds the symbol.
+		build("int f(void){return 0;}", "-shared", "-fPIC", "-Wl,-soname,libv.so,--version-script="+script, "-o", at+"/libv.so")
+		build("int f(void);int main(int n,char**v){return n>1?f():0;}", "-Wl,-z,"+bound, "-o", at+"/q", at+"/libv.so")
+		build("int f(void){return 0;}", "-shared", "-fPIC", "-Wl,-soname,libv.so", "-o", at+"/libv.so")
+		d = (&Doctor{Host: h, Machine: m, Prefix: host.DefaultPrefix}).Diagnose("/" + bound + "/q")
+		i = slices.IndexFunc(d.Facts, func(f Fact) bool { return f.Kind == finding.MissingVersion })
+		if i >= 0 && (d.Facts[i].Verdict != want || d.Facts[i].unknown != (want == Warning)) || i < 0 && older {
+			t.Errorf("%s: %+v", bound, d.Facts)
 		}
 	}
 }

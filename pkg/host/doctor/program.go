@@ -92,8 +92,9 @@ func (h *Doctor) checkProgram(d *Diagnosis, its *explain.Case, drv *host.Driver,
 		}
 		f := d.addRemedy(about, verdict, from, fix, "%s", c.Message)
 		f.Kind, f.Library = c.ID, c.Library
+		f.unknown = verdict == Warning && !c.Part && !c.Optional &&
+			(c.ID == finding.UndefinedSymbol || c.ID == finding.MissingVersion)
 		if c.ID == finding.UndefinedSymbol && !c.Optional {
-			f.unknown = verdict == Warning && !c.Part
 			owner, _ := symbols.Owner(c.Library)
 			calls = calls || driver.NeedsDriver(owner)
 		}
