@@ -90,6 +90,11 @@ make_parts() (
   ln -s "$opener" "$h/.venv/bin/python"
   gcc -O1 -o "$h/.venv/bin/tool" -x c - <<<'#include <stdio.h>
     int main(void) { puts("a tool of a wheel"); return 0; }'
+  # What conda makes: its libraries by a DT_RPATH of its Python, which the wheels of pip inherit.
+  mkdir -p "$h"/conda/{bin,lib/python3/site-packages}
+  gcc -O1 -Wl,--disable-new-dtags,-rpath,'$ORIGIN/../lib' -o "$h/conda/bin/python" "$here/program.c"
+  for l in libstdc++.so.6 libgcc_s.so.1; do cp -L "$(gcc -print-file-name=$l)" "$h/conda/lib/"; done
+  cp "$h/.venv/lib/python3/site-packages/ext.libs/libtext.so" "$h/conda/lib/python3/site-packages/_text.so"
   # What uv makes with a Python of its own: that lies outside of the environment, and asks for the distributions' loader.
   mkdir -p "$h"/{"$uv_python"/bin,uv/.venv/bin,uv/.venv/lib/python3.12/site-packages}
   gcc -O1 -o "$h/$uv_python/bin/python3.12" "$here/program.c"
@@ -200,6 +205,17 @@ world_jetson() { # its directories, with files for x86-64
   distribution usr/lib/x86_64-linux-gnu
   echo '# R36 (release), REVISION: 4.0, GCID: 37537400, BOARD: generic, EABI: aarch64' >"$r/etc/nv_tegra_release"
   driver_into "$r/usr/lib/x86_64-linux-gnu/nvidia"
+  echo /usr/lib/x86_64-linux-gnu/nvidia >>"$r/etc/ld.so.conf"
+  cached
+}
+
+world_jetson-csv() { # a container on it, into which the files that a CSV names are mounted, libcuda without a version among them
+  base
+  ln -s usr/lib "$r/lib"
+  distribution usr/lib/x86_64-linux-gnu
+  driver_into "$r/usr/lib/x86_64-linux-gnu/nvidia"
+  mv "$r/usr/lib/x86_64-linux-gnu/nvidia/libcuda.so.$version" "$r/usr/lib/x86_64-linux-gnu/nvidia/libcuda.so.1.1"
+  ln -sf libcuda.so.1.1 "$r/usr/lib/x86_64-linux-gnu/nvidia/libcuda.so.1"
   echo /usr/lib/x86_64-linux-gnu/nvidia >>"$r/etc/ld.so.conf"
   cached
 }
