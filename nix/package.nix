@@ -31,7 +31,9 @@ buildGoModule (finalAttrs: {
     hash = lib.fakeHash;
   };
 
-  # They need more modules than the programs do.
+  # The tests need more modules than the programs do. Not proxyVendor: its hash is of the .info
+  # files too, which go.sum does not name and each release of Go writes its own way
+  # (NixOS/nixpkgs 300640); and the tests' modules would be fetched, 50 MB in all.
   postPatch = ''
     rm -rf tests
     find . -name '*_test.go' -delete
@@ -57,6 +59,7 @@ buildGoModule (finalAttrs: {
   ldflags = [
     "-s"
     "-w"
+    # The module's name is no address, so that the repository can move without a change of every import.
     "-X cuda-runpath/pkg/cli/command.Version=${finalAttrs.version}"
   ];
 
@@ -65,7 +68,7 @@ buildGoModule (finalAttrs: {
     jq
     nukeReferences
   ];
-  # The tests run the compilers and editors of tests/packages; `tests/run` is their place.
+  # The tests run compilers, editors and a Nix store (tests/packages) and take minutes; `tests/run` is their place.
   doCheck = false;
 
   # Each program is what it is called, and has this version.
@@ -158,6 +161,7 @@ buildGoModule (finalAttrs: {
     license = lib.licenses.mit;
     mainProgram = "runpath";
     platforms = lib.platforms.linux;
+    # Whoever opens the pull request to nixpkgs (upstream/README.md).
     maintainers = [ ];
   };
 })
