@@ -25,6 +25,16 @@
         }
       );
       isDerivation = value: value.type or "" == "derivation";
+      # For `nix shell .#stubReplace`: a hook propagates its program into builds, and has none itself.
+      withProgram =
+        pkgs: package:
+        if package.propagatedBuildInputs or [ ] == [ ] then
+          package
+        else
+          pkgs.runCommand package.name { inherit (package) meta; } ''
+            cp -r --no-preserve=mode ${package} $out
+            ln -s ${builtins.head package.propagatedBuildInputs}/bin $out/bin
+          '';
     in
     {
       overlays = import ./nix/overlays.nix;
@@ -37,7 +47,9 @@
 
       packages = forAllSystems (
         system:
-        nixpkgs.lib.filterAttrs (_: isDerivation) oursFor.${system}
+        builtins.mapAttrs (_: withProgram (pkgsFor system)) (
+          nixpkgs.lib.filterAttrs (_: isDerivation) oursFor.${system}
+        )
         // {
           default = oursFor.${system}.cuda-runpath;
           # All checks at once: `nix build .#checks`.

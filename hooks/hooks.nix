@@ -29,6 +29,10 @@ let
   # do nothing, as nixpkgs' do: packages list them without asking for the platform.
   hasELF = hostPlatform.isLinux || targetPlatform.isLinux;
 
+  # The program under nixpkgs' name, which nixpkgs' own autoPatchelfHook calls through PATH: so no
+  # hook brings it but ours of that name.
+  autoPatchelfOf = lib.getOutput "autoPatchelf";
+
   # The link that nixpkgs' package puts into files. What its derivation says counts, since
   # overlays change that by overrideAttrs, and passthru stays behind.
   linkOf = package: package.drvAttrs.driverLink or package.driverLink or null;
@@ -73,8 +77,6 @@ let
       # NAME.bash here: functions; and what is run where the hook is sourced.
       parts ? [ ],
       text ? _: "",
-      # Programs that are in PATH with it, beside runpath, which does what no other has the name of.
-      programs ? runs,
       # More arguments for override, and what is made of all.
       arguments ? { },
       propagated ? _: [ ],
@@ -98,7 +100,7 @@ let
           && !(cuda_compat ? unknown)
           && cuda_compat.meta.available or true
           && !(cuda_compat.meta.unsupported or false);
-        tools = "${lib.getOutput "tools" cuda-runpath}";
+        tools = lib.getOutput "tools" cuda-runpath;
         given' =
           map (tool: "tool=${tool}") runs
           ++ lib.optional (!isUsual driverLink) "link=${driverLink}"
@@ -114,36 +116,25 @@ let
         ''
         + lib.concatMapStrings functions ([ "core" ] ++ parts)
         + "cudaRunpathBring ${
-          lib.escapeShellArgs ([ (cuda-runpath.version or "0") tools ] ++ given')
+          lib.escapeShellArgs ([ (cuda-runpath.version or "0") "${tools}" ] ++ given')
         }\n"
         + text given;
       in
       lib.warnIf (auto-patchelf != arguments.auto-patchelf or null)
         "${name}: the argument auto-patchelf is not used: cuda-runpath is what patches; override that"
         (
-          (makeSetupHook {
+          makeSetupHook {
             inherit name;
-            propagatedBuildInputs = propagated given;
+            # The programs are in PATH, for whoever debugs a package in its shell.
+            propagatedBuildInputs = lib.optional hasELF tools ++ propagated given;
             passthru = lib.optionalAttrs usesCompat { enableHook = available; } // passthru;
             meta = {
               inherit description;
               license = lib.licenses.mit;
+              # Whoever opens the pull request to nixpkgs (nix/upstream).
               maintainers = [ ];
-            }
-            // lib.optionalAttrs (runs != [ ]) { mainProgram = builtins.head (programs ++ [ "runpath" ]); };
-          } (writeText "${name}.bash" (if hasELF then shim else "addDriverRunpath() { :; }\n"))).overrideAttrs
-            (
-              old:
-              lib.optionalAttrs hasELF {
-                # In PATH, for whoever debugs a package in its shell.
-                buildCommand = old.buildCommand + ''
-                  mkdir $out/bin
-                  for name in ${toString (lib.unique ([ "runpath" ] ++ programs))}; do
-                    ln -s ${tools}/bin/$name $out/bin/$name
-                  done
-                '';
-              }
-            )
+            };
+          } (writeText "${name}.bash" (if hasELF then shim else "addDriverRunpath() { :; }\n"))
         )
     ) ({ inherit cuda-runpath cuda_compat addDriverRunpath; } // arguments);
 
@@ -178,7 +169,6 @@ let
       name = "cudaCapabilitiesCheck-hook";
       description = "Fails the build where outputs have no code for a GPU that the CUDA set is for";
       runs = [ "cudaCapabilitiesCheck" ];
-      programs = [ ];
       brings = _: [ "gpus=${cudaCapabilities}" ];
     };
 
@@ -186,7 +176,6 @@ let
       name = "thinCuda-hook";
       description = "Takes the code for other GPUs than those of the CUDA set out of all outputs";
       runs = [ "thinCuda" ];
-      programs = [ ];
       brings = _: [ "gpus=${cudaCapabilities}" ];
     };
 
@@ -210,14 +199,6 @@ let
         if [[ -n ''${cudaRunpathAutoPatchelf-} ]] && ! declare -F autoPatchelf >/dev/null; then
         ${textOf "autoPatchelf"}fi
       '';
-      programs = [
-        "runpath"
-        "autoPatchelf"
-        "stubReplace"
-        "autoAddDriverRunpath"
-        "addCudaCompatRunpath"
-        "noRunpathAmbiguity"
-      ];
       inherit passthru;
     };
 
@@ -230,13 +211,13 @@ let
       # its name in the text makes no closure larger; so is the program `auto-patchelf`.
       arguments = {
         inherit bintools;
-        auto-patchelf = lib.getOutput "tools" cuda-runpath;
+        auto-patchelf = autoPatchelfOf cuda-runpath;
       };
       brings = given: lib.optional (given.bintools != null) "bintools=${given.bintools}";
       parts = [ "autoPatchelf" ];
       propagated =
         given:
-        [ (lib.getOutput "tools" given.cuda-runpath) ]
+        [ (autoPatchelfOf given.cuda-runpath) ]
         ++ lib.optional (given.bintools != null) given.bintools;
     };
 

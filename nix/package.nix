@@ -47,6 +47,7 @@ buildGoModule (finalAttrs: {
     "man"
     "tools"
     "hostDriver"
+    "autoPatchelf"
     "patchelf"
   ];
 
@@ -131,8 +132,10 @@ buildGoModule (finalAttrs: {
       ln -s $tools/bin/$command $out/bin/$command
     done
     ln -s $hostDriver/bin/hostDriver $out/bin/hostDriver
-    # nixpkgs' name of the program, for builds that use autoPatchelfHook.
-    ln -s runpath $tools/bin/auto-patchelf
+    # nixpkgs' name of the program, for builds that use our autoPatchelfHook: nixpkgs' own hook calls
+    # what has that name in PATH.
+    mkdir -p $autoPatchelf/bin
+    ln -s $tools/bin/runpath $autoPatchelf/bin/auto-patchelf
 
     # A copy: `readlink -f` makes another name of a link's, and under that one the program
     # is another one.

@@ -211,6 +211,31 @@ builtins.listToAttrs (
     expected = ordered allHooks { };
   };
 
+  # For whoever debugs a package in its shell; but none has the name by which nixpkgs' autoPatchelfHook calls its own.
+  programsInPath = check "programs-in-path" (
+    lib.concatMapStrings (
+      hook:
+      let
+        built = package {
+          pname = "with-programs";
+          dontFixup = true;
+          nativeBuildInputs = [ hook ];
+          build = ''
+            mkdir -p $out
+            type -P stubReplace > $out/ours
+            type -P auto-patchelf > $out/theirs || true
+          '';
+        };
+      in
+      ''
+        same "stubReplace in PATH with ${hook.name}" "$(< ${built}/ours)" \
+          ${lib.getOutput "tools" support.ours.cuda-runpath}/bin/stubReplace
+        same "auto-patchelf in PATH with ${hook.name}" "$(< ${built}/theirs)" ""
+        holds "${hook.name} is what makeSetupHook makes" test ! -e ${hook}/bin
+      ''
+    ) (builtins.attrValues hooks)
+  );
+
   autoPatchelfBeforeAndAfter = check "auto-patchelf" (
     lib.concatMapStrings (
       mode:

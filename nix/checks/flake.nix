@@ -497,7 +497,7 @@ in
       same "hooks that need the tools there" "${
         toString (
           builtins.filter (
-            name: builtins.match ".*cuda-runpath-[0-9.]*-tools.*" (toString (darwin.${name}.tools or "")) != null
+            name: builtins.match ".*-tools.*" (toString darwin.${name}.propagatedBuildInputs) != null
           ) [ "autoAddDriverRunpath" "cudaRunpathHook" ]
         )
       }" ""
