@@ -45,22 +45,22 @@ let
       "/run/opengl-driver-32"
     ];
 
-  # The text of NAME.bash here, without its comments.
+  # The text of FILE, without its comments.
   textOf =
-    name:
+    file:
     lib.concatMapStrings
       (line: if builtins.isList line || builtins.match "( *#.*)?" line != null then "" else line + "\n")
-      (builtins.split "\n" (builtins.readFile (./. + "/${name}.bash")));
+      (builtins.split "\n" (builtins.readFile file));
   # Functions, which an older version of the interface that is sourced later does not replace.
   functions =
-    name:
+    file:
     let
-      version = "cudaRunpathPart_${builtins.replaceStrings [ "/" ] [ "_" ] name}";
+      version = "cudaRunpathPart_${lib.removeSuffix ".bash" (baseNameOf file)}";
     in
     ''
       if ((''${${version}:-0} < ${toString interface})); then
       declare -g ${version}=${toString interface}
-      ${textOf name}fi
+      ${textOf file}fi
     '';
   # A hook is overridden as nixpkgs' hook of the same name is, with that one's arguments.
   hook =
@@ -74,7 +74,7 @@ let
       usesCompat ? builtins.elem "addCudaCompatRunpath" runs,
       # For the places of stubs alone.
       compatForStubs ? false,
-      # NAME.bash here: functions; and what is run where the hook is sourced.
+      # Files of functions; and what is run where the hook is sourced.
       parts ? [ ],
       text ? _: "",
       # More arguments for override, and what is made of all.
@@ -114,7 +114,7 @@ let
           # shellcheck shell=bash
           # Made by hooks.nix of https://github.com/cuda-runpath/cuda-runpath
         ''
-        + lib.concatMapStrings functions ([ "core" ] ++ parts)
+        + lib.concatMapStrings functions ([ ./core.bash ] ++ parts)
         + "cudaRunpathBring ${
           lib.escapeShellArgs ([ (cuda-runpath.version or "0") "${tools}" ] ++ given')
         }\n"
@@ -143,14 +143,14 @@ let
       name = "stubReplace-hook";
       description = "Takes stub directories out of the run paths of all outputs and asks for the GPU driver's";
       runs = [ "stubReplace" ];
-      parts = [ "checkPhases" ];
+      parts = [ ./checkPhases.bash ];
     };
 
     autoAddDriverRunpath = {
       name = "autoAddDriverRunpath-hook";
       description = "Puts the GPU driver's directory into the run paths of all outputs";
       runs = [ "autoAddDriverRunpath" ];
-      parts = [ "addDriverRunpath" ];
+      parts = [ ./addDriverRunpath.bash ];
     };
 
     addCudaCompatRunpath = {
@@ -191,13 +191,13 @@ let
       ];
       brings = _: [ "settings=" ];
       parts = [
-        "checkPhases"
-        "addDriverRunpath"
+        ./checkPhases.bash
+        ./addDriverRunpath.bash
       ];
       # Its functions have the names of nixpkgs', which a package may have beside this.
       text = _: ''
         if [[ -n ''${cudaRunpathAutoPatchelf-} ]] && ! declare -F autoPatchelf >/dev/null; then
-        ${textOf "autoPatchelf"}fi
+        ${textOf ./autoPatchelf.bash}fi
       '';
       inherit passthru;
     };
@@ -214,26 +214,18 @@ let
         auto-patchelf = autoPatchelfOf cuda-runpath;
       };
       brings = given: lib.optional (given.bintools != null) "bintools=${given.bintools}";
-      parts = [ "autoPatchelf" ];
+      parts = [ ./autoPatchelf.bash ];
       propagated =
         given:
         [ (autoPatchelfOf given.cuda-runpath) ]
         ++ lib.optional (given.bintools != null) given.bintools;
     };
 
-    # stdenv's own steps for ELF files.
-    fixupElfHook = {
-      name = "fixup-elf-hook";
-      description = "Does what stdenv does to ELF files (shrink run paths, look for $TMPDIR, write resolution notes) in one walk";
-      brings = _: [ "elf=" ];
-      parts = [ "fixupElf" ];
-    };
-
     # Only the shell function, for packages that call it in their own phases.
     addDriverRunpath = {
       name = "addDriverRunpath-hook";
       description = "A shell function that puts the GPU driver's directory into the run path of a file";
-      parts = [ "addDriverRunpath" ];
+      parts = [ ./addDriverRunpath.bash ];
       passthru.driverLink =
         if linkOf addDriverRunpath != null then
           linkOf addDriverRunpath
@@ -244,6 +236,8 @@ let
 in
 builtins.mapAttrs (_: hook) plain
 // {
+  # For hooks of other packages (fixupElf/package.nix).
+  inherit hook;
   # For overlays.dropIn: the hooks under nixpkgs' names, which nixpkgs looks for, with the
   # shell functions that nixpkgs' bring.
   dropIn =
@@ -257,8 +251,8 @@ builtins.mapAttrs (_: hook) plain
         name = "auto-add-driver-runpath-hook";
         inherit (plain.autoAddDriverRunpath) description;
         parts = [
-          "addDriverRunpath"
-          "dropIn/standIn"
+          ./addDriverRunpath.bash
+          ./dropIn/standIn.bash
         ];
         text = _: "cudaRunpathStandIn addDriverRunpath\n";
         arguments = { inherit autoFixElfFiles; };
@@ -269,8 +263,8 @@ builtins.mapAttrs (_: hook) plain
         inherit (plain.addCudaCompatRunpath) description;
         usesCompat = true;
         parts = [
-          "dropIn/addCudaCompatRunpath"
-          "dropIn/standIn"
+          ./dropIn/addCudaCompatRunpath.bash
+          ./dropIn/standIn.bash
         ];
         text = _: "cudaRunpathStandIn addCudaCompatRunpath\n";
         arguments = { inherit autoFixElfFiles; };
@@ -281,11 +275,11 @@ builtins.mapAttrs (_: hook) plain
         inherit (plain.stubReplace) description;
         compatForStubs = true;
         parts = [
-          "checkPhases"
-          "dropIn/removeStubsFromRunpath"
-          "dropIn/standIn"
+          ./checkPhases.bash
+          ./dropIn/removeStubsFromRunpath.bash
+          ./dropIn/standIn.bash
         ];
-        text = _: textOf "dropIn/removeStubsFromRunpathHook";
+        text = _: textOf ./dropIn/removeStubsFromRunpathHook.bash;
         arguments = { inherit autoFixElfFiles getRunpathEntries; };
         propagated =
           given:

@@ -63,7 +63,7 @@ let
         targetPlatform
         ;
       cuda-runpath = program;
-      passthru = { inherit hooksFor tests; };
+      passthru = { inherit hooksFor testSupport tests; };
       cuda_compat =
         let
           compat = (if forHost then cudaPackages else sameSet cudaPackages).cuda_compat or null;
@@ -80,13 +80,12 @@ let
         if forHost then addDriverRunpath else targetPackages.addDriverRunpath or null;
     };
 
-  tests = import ./tests (
-    callPackage ./tests/support.nix {
-      ours = hooksFor cudaPackages // {
-        inherit hooksFor;
-        cuda-runpath = program;
-      };
-    }
-  );
+  testSupport = callPackage ./tests/support.nix {
+    ours = hooksFor cudaPackages // {
+      inherit hooksFor;
+      cuda-runpath = program;
+    };
+  };
+  tests = import ./tests testSupport;
 in
 (hooksFor cudaPackages).cudaRunpathHook

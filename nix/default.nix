@@ -60,6 +60,7 @@ let
 
   self = hooks // {
     inherit hooksFor;
+    fixupElfHook = import ../hooks/fixupElf/package.nix { inherit (hooks) cudaRunpathHook; };
     cuda-runpath = (pkgs.callPackage ./package.nix {
       inherit (hooks) cudaRunpathHook;
       # go.mod asks for Go 1.25. Where nixpkgs' default is older, it may have that too.

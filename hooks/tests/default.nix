@@ -8,4 +8,3 @@ import ./order.nix support
 // import ./capabilities.nix support
 // import ./thin.nix support
 // import ./later.nix support
-// import ./fixup-elf.nix support

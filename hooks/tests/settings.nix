@@ -459,7 +459,6 @@ in
           // args
         );
       notes = built: "$(readelf -SW ${built}/bin/program | grep -c '\\.note\\.nixos\\.ldcache')";
-      byElf.nativeBuildInputs = [ support.ours.fixupElfHook ];
       off = {
         dontStubReplace = true;
         dontAutoAddDriverRunpath = true;
@@ -479,11 +478,6 @@ in
         same "notes, not to be patched" "${notes (withStdenvs (mode // { dontPatchELF = true; }))}" 0
         same "stdenv's hook where none of ours edits" \
           "$(find ${withStdenvs (mode // off)} -name by-stdenv -printf '%f')" by-stdenv
-        same "notes, by fixupElfHook" "${notes (withStdenvs (mode // byElf))}" 1
-        same "stdenv's hook ran beside fixupElfHook" "$(find ${withStdenvs (mode // byElf)} -name by-stdenv)" ""
-        same "notes, by fixupElfHook, switched off" \
-          "${notes (withStdenvs (mode // byElf // { dontGenerateLDCache = true; }))}" 0
-        same "notes, by fixupElfHook, where stdenv has none" "${notes (asks (mode // byElf))}" 0
       '')
     );
 

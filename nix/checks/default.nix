@@ -14,6 +14,7 @@ let
   };
 in
 import ../../hooks/tests support
+// import ../../hooks/fixupElf/tests.nix support
 // import ./cross.nix support
 // import ./flake.nix support flake
 // import ./drop-in.nix support flake

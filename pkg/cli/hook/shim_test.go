@@ -52,7 +52,7 @@ func TestThereIsLittleBash(t *testing.T) {
 		}
 		count(name, string(text))
 	}
-	for _, name := range files("hooks/*.nix", "nix/*.nix") {
+	for _, name := range files("hooks/*.nix", "hooks/fixupElf/package.nix", "nix/*.nix") {
 		if base := filepath.Base(name); base == "apps.nix" || base == "formatter.nix" {
 			continue
 		}
@@ -97,7 +97,7 @@ func indentation(text string) string {
 // A name that the shim reads, or that Nix hands to it, is one that the program knows, and the other way round.
 func TestBothSidesHaveTheSameWords(t *testing.T) {
 	var shim string
-	for _, name := range []string{"core.bash", "checkPhases.bash", "fixupElf.bash", "addDriverRunpath.bash", "autoPatchelf.bash", "hooks.nix", "dropIn/standIn.bash", "dropIn/removeStubsFromRunpathHook.bash"} {
+	for _, name := range []string{"core.bash", "checkPhases.bash", "fixupElf/fixupElf.bash", "fixupElf/package.nix", "addDriverRunpath.bash", "autoPatchelf.bash", "hooks.nix", "dropIn/standIn.bash", "dropIn/removeStubsFromRunpathHook.bash"} {
 		text, err := os.ReadFile("../../../hooks/" + name)
 		if err != nil {
 			t.Fatal(err)

@@ -150,4 +150,33 @@ in
       lacks log "$log" "forbidden"
     '') modes
   );
+
+  # Where stdenv has resolution notes, they are written in our walk; where it has none, there are none.
+  fixupElfNotes = check "fixup-elf-notes" (
+    each (
+      mode:
+      let
+        withStdenvs =
+          args:
+          built (
+            mode
+            // {
+              postInstall = ''
+                _registerGenerateLDCache() { postFixupHooks+=(_generateLDCacheAllOutputs); }
+                _generateLDCacheAllOutputs() { mkdir $out/by-stdenv; }
+                preFixupHooks+=(_registerGenerateLDCache)
+              '';
+            }
+            // args
+          );
+        notes = built: "$(readelf -SW ${built}/bin/program | grep -c '\\.note\\.nixos\\.ldcache')";
+      in
+      ''
+        same "notes" "${notes (withStdenvs { })}" 1
+        same "stdenv's hook ran" "$(find ${withStdenvs { }} -name by-stdenv)" ""
+        same "notes, switched off" "${notes (withStdenvs { dontGenerateLDCache = true; })}" 0
+        same "notes, where stdenv has none" "${notes (built mode)}" 0
+      ''
+    ) modes
+  );
 }

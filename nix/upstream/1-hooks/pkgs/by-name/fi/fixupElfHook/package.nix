@@ -1,1 +1,0 @@
-{ cudaRunpathHook }: (cudaRunpathHook.hooksFor { }).fixupElfHook
