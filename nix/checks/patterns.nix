@@ -90,6 +90,15 @@ let
         echo 'extern "C" int cuInit(unsigned); int main(int n, char **a) { (void)a; return n > 9 ? cuInit(0) : 0; }' > $out/kernels.cu
       '';
     };
+    by-hand = package {
+      pname = "by-hand-source";
+      dontFixup = true;
+      build = ''
+        mkdir -p $out
+        echo '#include <dlfcn.h>
+        int driver(void) { return dlopen("libcuda.so.1", RTLD_NOW) != 0; }' > $out/kernels.c
+      '';
+    };
     # A wheel: an extension that brings a library of its own, which opens one of the toolkit's, and a script that looks for the driver as Triton does.
     wheel = package {
       name = "kernels-1.0-py3-none-any.whl";
@@ -201,6 +210,25 @@ let
         contains "old run path" "$(runPath ${old}/bin/kernels)" ${driver}
         contains "new run path" "$(runPath ${new}/bin/kernels):" ${first}:
         lacks "new run path" "$(runPath ${new}/bin/kernels)" stubs
+      '';
+    by-hand =
+      { old, new }:
+      ''
+        library=lib/libkernels.so
+        contains "old run path" "$(runPath ${old}/$library)" ${driver}
+        contains "new run path" "$(runPath ${new}/$library):" ${first}:
+        # The lines may stay, and alone they choose the files.
+        same "run path with the lines" "$(runPath ${new.overrideAttrs { inherit (old) postFixup; }}/$library)" \
+          "$(runPath ${new}/$library)"
+        contains "run path of a chosen file" "$(runPath ${
+          new.overrideAttrs {
+            inherit (old) postFixup;
+            dontAutoAddDriverRunpath = true;
+          }
+        }/$library)" ${driver}
+        lacks "run path of another" "$(runPath ${
+          new.overrideAttrs { dontAutoAddDriverRunpath = true; }
+        }/$library)" ${driver}
       '';
     prebuilt =
       { old, new }:

@@ -75,6 +75,7 @@ in
       redistributablesWithDropIn
       ;
     inherit (upstream.cuda-runpath.tests) eachHookOnceHoweverOftenItComes noTraceOfTheStubIsLeft;
+    inherit (upstream.fixupElfHook.tests) fixupElfNotes;
   };
   program = upstream.cuda-runpath;
   # Of the whole source, as nixpkgs fetches it: the Go modules, whose hash must be the package's.
