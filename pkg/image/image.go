@@ -161,7 +161,8 @@ type work struct {
 	images  []manifest
 	layer   map[string]*layer // by name in the archive
 	configs []*configuration  // of the images
-	changed map[string][]byte // configurations by name in the archive, as they become; nil: as they were
+	// configurations, and the list of images, by name in the archive, as they become; nil: as they were
+	changed map[string][]byte
 	renamed map[string]string // digests, of layers and configurations
 	sum     Sum
 }
@@ -493,9 +494,16 @@ func (w *work) rewrite(l *layer, old *io.SectionReader, plans map[int]*thin.Work
 
 // thinned writes a file as it becomes.
 func (w *work) thinned(p *thin.Work, data *io.SectionReader) (*os.File, error) {
-	f, err := w.file()
+	var err error
+	if w.one == nil {
+		w.one, err = w.temporary()
+	}
+	f := w.one
+	if err == nil {
+		err = f.Truncate(0)
+	}
 	if err == nil && !p.Anew() {
-		_, err = io.Copy(f, io.NewSectionReader(data, 0, data.Size()))
+		_, err = io.Copy(io.NewOffsetWriter(f, 0), io.NewSectionReader(data, 0, data.Size()))
 	}
 	if err == nil {
 		err = p.Write(copied{f})
@@ -504,20 +512,6 @@ func (w *work) thinned(p *thin.Work, data *io.SectionReader) (*os.File, error) {
 		err = f.Truncate(p.Size()) // zeros at the end were not written
 	}
 	return f, err
-}
-
-// file returns the empty file in which one of a layer is made.
-func (w *work) file() (f *os.File, err error) {
-	if w.one == nil {
-		if w.one, err = w.temporary(); err != nil {
-			return nil, err
-		}
-	}
-	if err := w.one.Truncate(0); err != nil {
-		return nil, err
-	}
-	_, err = w.one.Seek(0, io.SeekStart)
-	return w.one, err
 }
 
 // copied is a file that becomes one of a layer, where there are no holes.
@@ -561,6 +555,8 @@ func (w *work) configure() {
 			m.Layers[j] = w.name(name)
 		}
 	}
+	list, _ := w.find("manifest.json")               // which was read
+	w.changed[list.Name], _ = json.Marshal(w.images) // strings
 }
 
 // labelled returns a configuration with the digests that its layers have now, and with the labels.
@@ -606,13 +602,6 @@ func (w *work) archive(to io.Writer) error {
 		}
 		if l, ok := w.layer[e.Name]; ok && l.now != nil {
 			h.Size, data = l.size, io.NewSectionReader(l.now, 0, l.size)
-		}
-		if path.Clean(e.Name) == "manifest.json" {
-			text, err := json.Marshal(w.images)
-			if err != nil {
-				return err
-			}
-			h.Size, data = int64(len(text)), io.NewSectionReader(bytes.NewReader(text), 0, int64(len(text)))
 		}
 		if err := out.WriteHeader(&h); err != nil {
 			return fmt.Errorf("%s: %w", h.Name, err)

@@ -143,9 +143,7 @@ func Compare(a, b *Document) []Change {
 			c.packages(p.a, p.b, before[p.a.Path], after[p.b.Path])
 		}
 	}
-	for _, pair := range slices.SortedFunc(maps.Keys(c.versions), func(x, y [2]string) int {
-		return cmp.Or(cmp.Compare(x[0], y[0]), cmp.Compare(x[1], y[1]))
-	}) {
+	for _, pair := range sortedPairs(c.versions) {
 		v := c.versions[pair]
 		var of []string
 		if v.itself {
@@ -191,7 +189,7 @@ func (c *comparison) packages(a, b *Package, before, after []*File) {
 	if a.Name != b.Name && NameOf(a.Path) != a.Path && NameOf(b.Path) != b.Path {
 		c.version(a.Name, b.Name).itself = true
 	}
-	pairs := pairedFiles(before, after)
+	pairs := pairedPaths(before, after, func(f *File) string { return f.Path })
 	c.moved(b.Name, pairs)
 	for _, p := range pairs {
 		switch {
@@ -236,7 +234,7 @@ func (c *comparison) moved(pkg string, pairs []pair[File]) {
 			renamed = append(renamed, p)
 		}
 	}
-	for _, dir := range slices.SortedFunc(maps.Keys(dirs), func(x, y [2]string) int { return slices.Compare(x[:], y[:]) }) {
+	for _, dir := range sortedPairs(dirs) {
 		c.add(Moved, pkg, "", 0, "%s → %s: %s", name(dir[0]), name(dir[1]), remedy.Count(dirs[dir], "file"))
 	}
 	for _, p := range renamed {
@@ -247,6 +245,11 @@ func (c *comparison) moved(pkg string, pairs []pair[File]) {
 			c.add(Identity, pkg, p.b.Path, 0, "was called %s", name(was))
 		}
 	}
+}
+
+// sortedPairs are the keys of a map, in order.
+func sortedPairs[V any](of map[[2]string]V) [][2]string {
+	return slices.SortedFunc(maps.Keys(of), func(x, y [2]string) int { return slices.Compare(x[:], y[:]) })
 }
 
 // links tells of symbolic links that are gone, new, or lead to another file. pairs are the files.

@@ -118,11 +118,6 @@ func natural(a, b string) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// pairedFiles pairs the files of two packages.
-func pairedFiles(a, b []*File) []pair[File] {
-	return pairedPaths(a, b, func(f *File) string { return f.Path })
-}
-
 // pairedPaths pairs what has paths: by path, then by the last name in a directory with other numbers in it, then by path
 // with other numbers.
 func pairedPaths[T any](a, b []*T, of func(*T) string) []pair[T] {
