@@ -442,6 +442,7 @@ func TestRecordsThatAreNotBelieved(t *testing.T) {
 		"nothing, among others": {at("", "a.so"), nil, "does not name a file below", false},
 		"twice":                 {at("a.so", "a.so"), nil, "twice", false},
 		"version 2":             {func(s *stage, r *Record) { at("a.so")(s, r); r.Version = 2 }, nil, "version 2", false},
+		"version 0":             {func(s *stage, r *Record) { at("a.so")(s, r); r.Version = 0 }, nil, "version 0", false},
 		"another inode":         {inode(func(id *identity) { id.Inode++ }), nil, "", false},
 		"another device":        {inode(func(id *identity) { id.Device++ }), nil, "", false},
 		"another owner's":       {inode(func(id *identity) { id.Owner++ }), nil, "", false},

@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"debug/elf"
 	"strings"
 	"testing"
 )
@@ -39,6 +40,20 @@ func TestTuned(t *testing.T) {
 		}
 		if strings.Join(c.cpu.legacy, " ") != before {
 			t.Fatal("the processor itself was changed")
+		}
+	}
+}
+
+// glibc 2.37 is the first without combined subdirectories and hardware capabilities in ld.so.cache.
+func TestLastLoaderWithHardwareCapabilities(t *testing.T) {
+	cpu := CPU{Subdirs: x86Levels, legacy: []string{"x86_64", "haswell"}, isa: 7, Platform: "haswell"}
+	for version, legacy := range map[Version]bool{36: true, 37: false, 38: false} {
+		in := &Interpreter{Version: version, hwcaps: true}
+		if p := cpu.processor(in, elf.EM_X86_64); p.Legacy != legacy || (p.HWCaps != 0) != legacy || (p.Platform != 0) != legacy {
+			t.Errorf("2.%d: %+v", version, p)
+		}
+		if dirs := cpu.subdirs(in); (len(dirs) > len(x86Levels)+1) != legacy || dirs[len(dirs)-1] != "" {
+			t.Errorf("2.%d: %q", version, dirs)
 		}
 	}
 }
