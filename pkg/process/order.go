@@ -9,16 +9,16 @@ import (
 	"cuda-runpath/pkg/loader"
 )
 
-// Instead is another file that a name leads to where what files do not show is otherwise than it was followed: in which
-// order libraries are opened.
+// Instead is another file that a name leads to if libraries are opened in another order than the one that was
+// followed. Files do not show that order.
 type Instead struct {
 	Of     *loader.Object // what the name leads to as it was followed
 	Object *loader.Object // what it leads to then
 	When   string         // when that is, in words: "where PATH opens it first"
 }
 
-// Instead returns what names lead to in another order of what is opened, for names from notes and strings: which of two
-// files of a name is in a process depends on who opens it first.
+// Instead returns what names from notes and strings lead to if libraries are opened in another order. Of two files
+// with one name, the first that is opened is in the process.
 func (s *State) Instead() (all []Instead) {
 	for _, p := range s.Opened {
 		if !ofNoOrder(p) || strings.Contains(p.Name, "/") || !p.To.Found() || p.To.File == nil || p.To.Certain() {
@@ -43,8 +43,8 @@ func (s *State) Instead() (all []Instead) {
 	return all
 }
 
-// Better returns what the names that are looked up at the start lead to on the best processor of the file's machine,
-// where the loader was told of none and this machine's is none of that kind: then the least is assumed.
+// Better returns what the names looked up at the start lead to on the best processor for the file's machine. It is
+// for a loader that was told no processor and runs on another kind of machine, where the least processor is assumed.
 func (s *State) Better() (all []Instead) {
 	best := s.Loader().Unknown(s.Main.File.Machine)
 	if best == nil || s.Role == loader.Static {
@@ -70,7 +70,7 @@ func ofNoOrder(p *loader.Opening) bool {
 	return p.Cause == loader.DlopenString || p.Cause == loader.DlopenNote
 }
 
-// follows reports whether an object is loaded only after a call of dlopen of some kind, by that or by what it brought.
+// follows reports whether an object is loaded only by a call of dlopen of some kind, or by what such a call brought.
 func (s *State) follows(o *loader.Object, kind func(*loader.Opening) bool) bool {
 	for range s.Opened { // as long as the longest chain
 		i := slices.IndexFunc(s.Opened, func(p *loader.Opening) bool { return slices.Contains(p.Brought, o) })
@@ -85,7 +85,7 @@ func (s *State) follows(o *loader.Object, kind func(*loader.Opening) bool) bool 
 	return false
 }
 
-// again makes the calls again for names from strings that failed for want of what others have loaded since, and reports
+// again repeats the failed calls for names from strings that lacked what others have loaded since, and reports
 // whether one succeeds. What notes name is opened in their order.
 func (s *State) again() (any bool) {
 	for _, p := range slices.Clone(s.Failed) {

@@ -12,28 +12,29 @@ import (
 type Start struct {
 	// File is the program, or the library that is loaded as one: a path below the root, by the name that it is started by.
 	File string
-	// Interpreter is that of the program that opens a library, or a loader that a wrapper starts by hand; "" for the usual
-	// one.
+	// Interpreter is the loader of the program that opens a library, or one that a wrapper starts by hand; "" for the
+	// usual one.
 	Interpreter string
 	// Environment is what the program has, with what the wrappers set.
 	loader.Environment
 	// Via are the scripts and wrappers that start it in their own place, the first one first.
 	Via []string
-	// Script is the script of Python's that the program, its interpreter, is started with; "" for none. Opens is what that
-	// opens.
+	// Script is the Python script that the program, an interpreter, is started with; "" for none. Opens is what the
+	// script opens.
 	Script string
 	Opens  []Wanted
-	// CTypes are the files of the module by which Python opens libraries, where it is to open some.
+	// CTypes are the files of Python's module for opening libraries, if Opens has libraries.
 	CTypes []string
-	// As is what a start of a place is known by, where that is not its file, script or wrapper: the package that is
-	// imported. Part: nothing that is known starts it.
+	// As is the package that is imported, where the start is known by that and not by its file, script or wrapper.
+	// Part: nothing known starts it.
 	As   string
 	Part bool
-	// Sure: nothing that is not known keeps them from starting it.
+	// Sure: the wrappers start it, whatever their unknown parts do.
 	Sure bool
-	// Set are the variables of the environment that wrappers set, by their names.
+	// Set holds the environment variables that wrappers set, by name.
 	Set map[string]string
-	// Unsure says in words what of its environment, and Other which program instead of this, is not known.
+	// Unsure says in words what is not known of its environment. Other says which other program may be started
+	// instead.
 	Unsure, Other []string
 }
 
@@ -51,7 +52,7 @@ func (t *Start) Sets(last bool) string {
 
 // Wanted is what a script has its interpreter open.
 type Wanted struct {
-	Name   string // of a module its path; of a library what ctypes is given
+	Name   string // a module's path, or what ctypes is given for a library
 	Module bool
 	By     string // the script, or module, that says so
 	Sure   bool   // it is opened whenever the script is run, as far as its text shows

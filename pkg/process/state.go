@@ -16,8 +16,8 @@ type State struct {
 	Start Start
 }
 
-// Begin starts a program, up to its first instruction, or loads a library that is named as one. An error, which does
-// not name the file, is returned where that cannot be examined; what is wrong with its libraries is in the state.
+// Begin starts a program up to its first instruction, or loads a library. The error says why the file cannot be
+// examined, and does not name it; what is wrong with its libraries is in the state.
 func (t Start) Begin(l *loader.Loader) (*State, error) {
 	load, err := l.Start(t.File, t.Interpreter, t.Environment)
 	if err != nil {
@@ -26,8 +26,8 @@ func (t Start) Begin(l *loader.Loader) (*State, error) {
 	return &State{load, t}, nil
 }
 
-// Touches reports whether the state depends on the run path, interpreter or needed libraries of one of some files, by
-// their paths on this machine: on those that are in it, and on those that were before their opening failed.
+// Touches reports whether the state depends on the run path, interpreter or needed libraries of a file for which
+// files is true, given its path on this machine. Files whose opening failed count, too.
 func (s *State) Touches(files func(file string) bool) bool {
 	in := func(o *loader.Object) bool { return o.File != nil && files(o.File.Path) }
 	return slices.ContainsFunc(s.Objects, in) ||
@@ -35,9 +35,9 @@ func (s *State) Touches(files func(file string) bool) bool {
 		slices.ContainsFunc(s.Audits, func(a *loader.Load) bool { return slices.ContainsFunc(a.Objects, in) })
 }
 
-// Likely returns a filter of the names among an object's constants that are worth following: the driver's and the
-// toolkit's, those that it is meant to open, and of the file itself all that are whole strings. What a library such as
-// libc.so.6 may open, and what the driver opens among its own libraries, is followed only where all is set.
+// Likely returns a filter for the names among an object's constants that are worth following: the driver's and the
+// toolkit's, those that it is meant to open, and all whole strings of the file itself. What a library such as
+// libc.so.6 may open, and what the driver opens of its own, is followed only if all is set.
 func (s *State) Likely(all bool) func(*loader.Object, files.Literal) bool {
 	return func(o *loader.Object, l files.Literal) bool {
 		if all || o == s.Main {
@@ -47,8 +47,8 @@ func (s *State) Likely(all bool) func(*loader.Object, files.Literal) bool {
 	}
 }
 
-// Meant reports whether a library opens a name among its constants, as far as files show that: it calls dlopen itself,
-// and a run path was made that has a file of that name for it.
+// Meant reports whether a library opens a name among its constants, as far as files show: it calls dlopen itself, and
+// a run path that leads to a file of that name was made for it.
 func (s *State) Meant(o *loader.Object, l files.Literal) bool {
 	if !l.Exact || l.Path != "" || !o.Found() || o.File == nil {
 		return false
@@ -63,9 +63,9 @@ func (s *State) Meant(o *loader.Object, l files.Literal) bool {
 	return o.File.Calls("dlopen")
 }
 
-// OpenAll opens what the objects of the process may open: what their notes name, of alternatives the first that can be
-// loaded, and those names in their read-only data that want agrees to. A name from a string for which there is no file
-// leaves no trace, unless keep agrees.
+// OpenAll opens what the objects of the process may open. Of the alternatives in a note it takes the first that can
+// be loaded, and of the names in read-only data those that want accepts. A name from a string that leads to no file
+// leaves no trace, unless keep accepts it.
 func (s *State) OpenAll(want func(o *loader.Object, l files.Literal) bool, keep func(name string) bool) {
 	if s.Role == loader.Static {
 		return
@@ -106,8 +106,9 @@ func (s *State) OpenAll(want func(o *loader.Object, l files.Literal) bool, keep 
 				s.Failed = s.Failed[:len(s.Failed)-1]
 			}
 		}
-		// Of the driver's libraries a file often names several places, which are tried in turn: what is in none of them
-		// counts once, where nothing else leads to the library. "/libcuda.so.1" is the end of a path that is made.
+		// A file often names several places for one of the driver's libraries, and tries them in turn. One that is in
+		// none of them counts once, and only if nothing else leads to it. "/libcuda.so.1" is the end of a path that
+		// is put together.
 		elsewhere := map[string]bool{}
 		for _, l := range o.File.Literals() {
 			if driver.Provides(l.Name) && !elsewhere[l.Name] {
@@ -118,7 +119,7 @@ func (s *State) OpenAll(want func(o *loader.Object, l files.Literal) bool, keep 
 			if !want(o, l) || l.Name == o.File.Soname || l.Name == path.Base(o.Path) {
 				continue
 			}
-			// For a path the loader searches nowhere. The linker lets a name share the end of a path.
+			// The loader does not search for a path. The linker lets a name share the end of a path.
 			if of := driver.Provides(l.Name); l.Path != "" && (of || s.There(l.Path)) {
 				if s.There(l.Path) || !elsewhere[l.Name] && path.Dir(l.Path) != "/" {
 					elsewhere[l.Name] = true
@@ -133,9 +134,9 @@ func (s *State) OpenAll(want func(o *loader.Object, l files.Literal) bool, keep 
 	}
 }
 
-// versioned returns the name by which a library opens a part of its own package that it names without a version: with
-// its own, where that is loaded, or there is such a file. In cuDNN's libcudnn.so.9 stands "libcudnn_ops.so", and
-// libcudnn_ops.so.9 is opened, while a distribution may have the other in /usr/lib, of another version.
+// versioned returns the name by which a library opens a part of its own package that it names without a version. The
+// library's version is added if that file is loaded or exists. cuDNN's libcudnn.so.9 contains "libcudnn_ops.so" and
+// opens libcudnn_ops.so.9; a distribution's libcudnn_ops.so in /usr/lib may have another version.
 func (s *State) versioned(o *loader.Object, name string) string {
 	_, version, _ := strings.Cut(o.File.Soname, ".so")
 	if version == "" || !strings.HasSuffix(name, ".so") || !driver.PartOf(name, o.File.Soname) {
@@ -148,7 +149,7 @@ func (s *State) versioned(o *loader.Object, name string) string {
 	return name + version
 }
 
-// script opens what the start's script has its interpreter open.
+// script opens what the start's script makes its interpreter open.
 func (s *State) script() {
 	ctypes := s.Main
 	for _, w := range s.Start.Opens {
@@ -168,8 +169,8 @@ func (s *State) script() {
 	}
 }
 
-// Parts returns what is in the process, or was before its opening failed, only where something is opened that the start
-// does not open for sure.
+// Parts returns the objects that are in the process, or were before their opening failed, only because of an opening
+// that is not sure.
 func (s *State) Parts() map[*loader.Object]bool {
 	parts := map[*loader.Object]bool{}
 	for _, openings := range [][]*loader.Opening{s.Opened, s.Failed} { // what succeeds brings those who open more
@@ -189,8 +190,8 @@ func (s *State) Parts() map[*loader.Object]bool {
 	return parts
 }
 
-// Find returns the opening, or the object, that a name leads to. Where nothing asks for it, it is opened by the object
-// that has the name in a note or among its string literals, else by the program.
+// Find returns the object that a name leads to. If nothing asks for the name, it is opened by the object that has it
+// in a note or among its string literals, else by the program.
 func (s *State) Find(name string) *loader.Object {
 	for _, o := range s.Objects {
 		for _, u := range o.Uses {
