@@ -10,8 +10,8 @@ import (
 var originWords = []string{"$$ORIGIN", "\\$ORIGIN", "$(ORIGIN)", "{ORIGIN}", "RIGIN", "ORIGIN", "%ORIGIN%", "$origin",
 	"@loader_path", "@executable_path"}
 
-// Meant returns the entries that were most likely meant by one that is none; ok is false where it
-// looks like an entry. No entries: what was meant is not known.
+// Meant returns the entries that a mangled entry was most likely meant to be, none if that is not known. ok is false
+// for text that looks like an entry.
 func Meant(entry string) (entries []string, ok bool) {
 	text := strings.Trim(entry, `'"`+" \t\r\n")
 	text = strings.ReplaceAll(text, `\$`, "$")
@@ -43,7 +43,7 @@ func Meant(entry string) (entries []string, ok bool) {
 	return nil, false
 }
 
-// isCommaList reports whether a text is several entries that a comma separates, as the options of -Wl. A directory may
+// isCommaList reports whether a text is several entries separated by commas, like the options of -Wl. A directory may
 // have a comma in its name.
 func isCommaList(text string) bool {
 	if !strings.Contains(text, ",") {
@@ -76,7 +76,7 @@ func FromOrigin(entry string) bool {
 	return strings.HasPrefix(entry, "/") || strings.HasPrefix(entry, "$ORIGIN") || strings.HasPrefix(entry, "${ORIGIN}")
 }
 
-// Doubt returns what is wrong with an entry whatever the file and the host, "" for nothing.
+// Doubt returns what is wrong with an entry for every file and host, "" for nothing.
 func Doubt(entry string) string {
 	if entries, ok := Meant(entry); ok {
 		return Literally(entries)

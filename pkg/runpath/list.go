@@ -47,10 +47,9 @@ var braces = sync.OnceValue(func() *strings.Replacer {
 	return strings.NewReplacer("${ORIGIN}", "$ORIGIN", "${LIB}", "$LIB", "${PLATFORM}", "$PLATFORM")
 })
 
-// Key returns one spelling for all spellings of a directory that differ only in
-// repeated or trailing slashes, "." components, or the braces of a dynamic string
-// token. It leaves ".." alone: across a symbolic link "a/b/.." is not "a".
-// The key of an empty entry is "".
+// Key returns one spelling for all spellings of a directory that differ only in repeated or trailing slashes, "."
+// components, or the braces of a dynamic string token. It leaves ".." alone, because "a/b/.." is not "a" if b is a
+// symbolic link. The key of an empty entry is "".
 func Key(entry string) string {
 	if strings.Contains(entry, "${") {
 		entry = braces().Replace(entry)
@@ -70,8 +69,8 @@ func (l List) Without(dirs ...string) List {
 	})
 }
 
-// Replace returns the list with other entries in the place of each that names a directory. An entry is there once
-// afterwards, in the first of its places, where it was one of by. The list is not modified.
+// Replace returns the list with the entries by in place of each entry that names dir. Each entry of by is there once
+// afterwards, in the first of its places. The list is not modified.
 func (l List) Replace(dir string, by ...string) List {
 	var out List
 	for _, e := range l {
@@ -89,8 +88,8 @@ func (l List) Replace(dir string, by ...string) List {
 	return out
 }
 
-// Duplicates returns the entries that name a directory which an earlier entry
-// named, in their order and spelling. Empty entries are not counted.
+// Duplicates returns the entries that name the directory of an earlier entry, in their order and spelling. Empty
+// entries are not counted.
 func (l List) Duplicates() []string {
 	var dup []string
 	seen := make(map[string]bool, len(l))

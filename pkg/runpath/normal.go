@@ -10,9 +10,8 @@ type Map uint
 // The maps of the three editing tools. The zero Map asks for nothing and still
 // leaves the list in normal form.
 const (
-	// ReplaceStubs takes stub directories out and asks for the driver link where
-	// one was taken out, or where the file needs a driver-provided library that
-	// no entry holds which the tools do not own.
+	// ReplaceStubs takes stub directories out. It asks for the driver link if it took one out, or if the file needs a
+	// driver-provided library that is in none of the entries that are not the tools'.
 	ReplaceStubs Map = 1 << iota
 	// AddDriverLink asks for the driver link.
 	AddDriverLink
@@ -20,9 +19,8 @@ const (
 	AddCompat
 )
 
-// Settings is what the maps need to know beside the list: what the user asked
-// for, and what is known about the file whose run path it is. The functions must
-// be pure, and are given an entry's Key. Without ReplaceStubs, Holds and Offers are not called.
+// Settings is what the maps need to know beside the list: what the user asked for, and what is known about the file.
+// The functions must be pure, and get an entry's Key. Without ReplaceStubs, Holds and Offers are not called.
 type Settings struct {
 	DriverLink string // the driver link for this file; required
 	Compat     string // the compat directory, "" where none was named
@@ -44,8 +42,7 @@ type Settings struct {
 	// Holds reports whether the directory now holds a library that the loader
 	// would take for this file.
 	Holds func(entry, soname string) bool
-	// Offers reports whether a stub directory holds a stub for a soname, under
-	// whatever file name.
+	// Offers reports whether a stub directory holds a stub for a soname, under any file name.
 	Offers func(stubDir, soname string) bool
 }
 
@@ -55,8 +52,8 @@ type Notes struct {
 	Stubs      []string // stub directories taken out
 	Unused     []string // entries that Shrink took out
 	Duplicates []string // entries that name a directory again: removed where Settings.Dedupe, else left
-	// DriverFor lists needed driver-provided libraries for which ReplaceStubs
-	// asked for the driver link although no stub directory was in the list.
+	// DriverFor lists the needed driver-provided libraries that made ReplaceStubs ask for the driver link although
+	// the list had no stub directory.
 	DriverFor []string
 	// Missing lists needed libraries, not driver-provided, that a removed stub
 	// directory offered and that no remaining entry holds.
@@ -95,10 +92,8 @@ func (s *Settings) owner(key, driverLink, compatDir string) owner {
 // the driver link, every other entry in its order and spelling (the driver link
 // last with DriverLast); no empty entry unless KeepEmpty. The list is not modified.
 //
-// Whether an entry is owned by a tool depends on the entry alone, and what a map
-// asks for on the entries that no tool owns, which no map adds or removes (a stub
-// directory that is gone has left the driver link behind). That is why the maps
-// commute.
+// The entry alone decides whether a tool owns it. The entries that no tool owns decide what a map asks for, and no
+// map adds or removes these (a removed stub directory leaves the driver link behind). So the maps commute.
 func (s *Settings) Apply(l List, maps Map) (List, Notes) {
 	var notes Notes
 	driverLink, compatDir := Key(s.DriverLink), Key(s.Compat)
@@ -169,8 +164,8 @@ func (s *Settings) Apply(l List, maps Map) (List, Notes) {
 	return out, notes
 }
 
-// unheld returns the needed driver-provided libraries that no entry of rest holds.
-// A stub directory in it holds none: AddDriverLink alone leaves stubs in the list.
+// unheld returns the needed driver-provided libraries that no entry of rest holds. A stub directory in rest holds
+// none; AddDriverLink alone leaves stubs in the list.
 func (s *Settings) unheld(rest List) []string {
 	var names []string
 	for _, name := range s.Needed {

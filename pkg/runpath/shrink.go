@@ -5,26 +5,24 @@ import (
 	"strings"
 )
 
-// Use is what [Shrink] needs to know of the file whose run path it is.
+// Use is what [Shrink] needs to know of the file.
 type Use struct {
 	// Names are the libraries that the file loads or may open, in that order.
 	Names []string
 	// Holds reports whether a directory holds a library of a name that the loader
 	// would take for the file. It is given the entry's Key.
 	Holds func(entry, name string) bool
-	// Keep reports whether an entry stays whatever it holds; nil: none does.
+	// Keep reports whether an entry stays even if it holds nothing; nil: none does.
 	Keep func(entry string) bool
-	// Temporary reports whether a directory will not be there at run time: an entry of
-	// one stays only for a name that no other entry holds. Nil: none.
+	// Temporary reports whether a directory will be gone at run time. Its entry stays only for a name that no other
+	// entry holds. Nil: none.
 	Temporary func(entry string) bool
 }
 
-// Shrink returns the entries of a run path that the file makes use of, and those
-// that were dropped: an absolute entry stays where it is the first to hold a name.
-// Entries with a token ($ORIGIN), relative and empty ones stay, for what they hold
-// depends on more than the file (patchelf's --shrink-rpath has these rules too), and
-// so do those that Keep reports. It asks nothing of an entry's place, and adds none:
-// Shrink commutes with the maps of [Settings] whose entries Keep reports.
+// Shrink returns the entries of a run path that the file uses, and those that were dropped. An absolute entry stays
+// if it is the first to hold a name. Entries with a token ($ORIGIN), relative and empty ones stay, because what they
+// hold depends on more than the file; patchelf's --shrink-rpath has these rules, too. Those that Keep reports stay as
+// well. Shrink neither moves nor adds entries, so it commutes with the maps of [Settings] whose entries Keep reports.
 func Shrink(l List, u Use) (kept List, dropped []string) {
 	uses := make([]bool, len(l))
 	for _, name := range u.Names {

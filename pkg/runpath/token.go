@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Tokens are what the dynamic string tokens of one file's strings stand for, as the loader of glibc has it
-// (elf/dl-load.c); "" for what has no value.
+// Tokens are the values of the dynamic string tokens in one file's strings, as in glibc's loader (elf/dl-load.c); ""
+// for none.
 type Tokens struct {
 	Origin, Lib, Platform string
 	Secure                bool     // a set-user-ID program is being started
@@ -50,9 +50,9 @@ func (t Tokens) Ignored() string {
 // maxExpanded bounds the result of Expand, in bytes: the loader cannot open a path of PATH_MAX or more.
 const maxExpanded = 8192
 
-// Expand is _dl_dst_substitute of elf/dl-load.c: it replaces $ORIGIN, $LIB and
-// $PLATFORM, with or without braces. The result is "" where the string is to be ignored.
-// One that is too long for a path is cut off at some length that still is.
+// Expand is _dl_dst_substitute of elf/dl-load.c: it replaces $ORIGIN, $LIB and $PLATFORM, with or without braces. The
+// result is "" where the string is to be ignored. A result that is too long for a path may be cut, and is still too
+// long then.
 func (t Tokens) Expand(s string) string {
 	if !strings.Contains(s, "$") {
 		return s
@@ -112,9 +112,8 @@ func TokenAt(s string) string {
 // libNames are what loaders in use put for $LIB (SLIBDIR's last part; Debian's multiarch names).
 var libNames = []string{"lib", "lib64", "lib32", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu", "lib/i386-linux-gnu"}
 
-// Directories returns the absolute directories that an entry of a run path may stand
-// for where it is not known which loader will read it: $ORIGIN is origin, $LIB one of
-// the names in use, and $PLATFORM nothing that is known.
+// Directories returns the absolute directories that an entry of a run path may stand for if its loader is not known.
+// $ORIGIN is origin, $LIB is one of the names in use, and $PLATFORM has no known value.
 func Directories(entry, origin string) []string {
 	var dirs []string
 	for _, lib := range libNames {
