@@ -1,6 +1,6 @@
-// Package finding has what is concluded of files, of the processes that they make and of hosts: each finding is one
-// [Situation] of one table, and has what it is about, how bad that is, and a remedy. All commands show findings, or
-// select from them.
+// Package finding holds what is concluded about files, their processes and hosts. Each finding is one [Situation] of
+// one table, and says what it is about, how bad that is, and what helps. All commands show findings, or select from
+// them.
 package finding
 
 import (
@@ -36,26 +36,26 @@ type Finding struct {
 	Library  string  `json:"library,omitempty"`
 	Line     int     `json:"line,omitempty"`  // of a script, from 1
 	Bytes    uint64  `json:"bytes,omitempty"` // that it is about
-	// Libraries are all names where it is about several.
+	// Libraries are all the names, if it is about several.
 	Libraries  []string    `json:"libraries,omitempty"`
 	Candidates []Candidate `json:"candidates,omitempty"`
 	Accepted   bool        `json:"accepted,omitempty"` // a baseline has it
-	// Of are the starts that it is about, of several. Part: it is about what nothing opens for sure that is among them:
-	// who never asks for it never meets it.
+	// Of names the starts that it is about, of several. Part: one of them is opened only by those who ask for it, and
+	// nobody else meets the finding.
 	Of   []string `json:"of,omitempty"`
 	Part bool     `json:"part,omitempty"`
 
-	// File is the library that it is about, By the file that asks for it, as the loader names them; "" for none, and for
-	// one that is not found.
+	// File is the library that it is about, and By the file that asks for it, as the loader names them; "" for none
+	// and for one that was not found.
 	File string `json:"-"`
 	By   string `json:"-"`
-	// Driver says that it is about the copy of one of the driver's libraries; Optional, that it is opened by its name by
-	// what may do without.
+	// Driver: it is about a copy of one of the driver's libraries. Optional: the library is opened by name, by
+	// something that may do without.
 	Driver   bool     `json:"-"`
 	Optional bool     `json:"-"`
 	Answer   int      `json:"-"` // the error that CUDA answers; 0 for none, or not known
 	GPUs     []string `json:"-"` // that cannot run the code
-	// Others are what helps where Remedy, tried, does not.
+	// Others are the remedies to try if Remedy turns out not to help.
 	Others []remedy.Remedy `json:"-"`
 }
 
@@ -66,8 +66,8 @@ type Candidate struct {
 	Wins     bool   `json:"wins"`     // the loader takes it
 }
 
-// Strictly returns a finding with its severity: the situation's where it has none, and with strict an error for a
-// warning.
+// Strictly returns a finding with its severity, which is the situation's if it has none. With strict, a warning
+// becomes an error.
 func (f Finding) Strictly(strict bool) Finding {
 	if f.Severity = cmp.Or(f.Severity, of(f.ID).Severity); strict && f.Severity == Warning {
 		f.Severity = Error
@@ -78,10 +78,11 @@ func (f Finding) Strictly(strict bool) Finding {
 // OfTheLoad reports whether a finding is about what is loaded.
 func (f *Finding) OfTheLoad() bool { return slices.Contains(ofTheLoad, f.ID) }
 
-// Stops reports whether a start does not come to its end by the finding, or not with what it was meant to load.
+// Stops reports whether the finding keeps a program from starting, or from loading what it was meant to load.
 func (f *Finding) Stops() bool { return f.Severity == Error && f.OfTheLoad() }
 
-// About reports whether a finding is about a library, by the name that was asked for and its file, or what it needs.
+// About reports whether a finding is about a library, given the name that was asked for and its file, or about what
+// the library needs.
 func (f *Finding) About(name, file string) bool {
 	return file != "" && (f.File == file || f.By == file) ||
 		f.File == "" && path.Base(f.Library) == path.Base(name)
@@ -90,7 +91,7 @@ func (f *Finding) About(name, file string) bool {
 // Same reports whether two findings say the same.
 func (f *Finding) Same(g *Finding) bool { return f.ID == g.ID && f.Message == g.Message }
 
-// Merge adds a finding on a start to those on several: one that says the same is its, too.
+// Merge adds a start's finding to those of several starts. If one says the same, the start is added to that.
 func Merge(all []Finding, f Finding, start string) []Finding {
 	i := slices.IndexFunc(all, func(g Finding) bool { return g.Same(&f) })
 	if i < 0 {
@@ -105,8 +106,9 @@ func Merge(all []Finding, f Finding, start string) []Finding {
 	return all
 }
 
-// FixInPackage returns what the author of a Nix package writes to settle a finding: inside a build, or in a store,
-// nobody runs the command that [Finding] names; "" where there is nothing better than that command in the package. The settings are those of hooks/, the chapter on them is nix/hooks.section.md.
+// FixInPackage returns what the author of a Nix package writes to settle a finding, because nobody runs the command
+// of the [Finding] inside a build or in a store. "" if the package can do nothing better than that command. The
+// settings are those of hooks/, described in nix/hooks.section.md.
 func (f *Finding) FixInPackage() remedy.Text {
 	switch f.ID {
 	case EmptyEntry:

@@ -196,7 +196,7 @@ func of(id string) Situation {
 	return Situation{ID: id, Severity: Error}
 }
 
-// ofTheLoad are the situations of what is loaded; the others are of how the file, or its run path, is written.
+// ofTheLoad are the situations of what is loaded; the others are about the way the file or its run path is written.
 var ofTheLoad = []string{NoInterpreter, LoadError, Unresolved, UnresolvedIndirect, MissingVersion, LibcMismatch,
 	StubLoaded, CompatHarms, NoDriverLink, DriverAbsent, UnfitDriver, OpenFails, UndefinedSymbol, OpenedAbsent, TwoMajors,
 	GPUCodeMissing, Malformed, UnreadableFile}
@@ -204,6 +204,6 @@ var ofTheLoad = []string{NoInterpreter, LoadError, Unresolved, UnresolvedIndirec
 // OfNotes are the situations of resolution notes.
 var OfNotes = []string{NoteNamesStub, NoteBypassesDriver, StaleNote, UnreadNote}
 
-// OfAmbiguity are those of which noRunpathAmbiguity speaks.
+// OfAmbiguity are those that noRunpathAmbiguity reports.
 var OfAmbiguity = append([]string{EmptyEntry, StubEntry, RelativeNeeded, BuildNeeded, DriverBeforeCompat, Ambiguous,
 	Shadowing, LibcMismatch, UndefinedSymbol}, OfNotes...)
