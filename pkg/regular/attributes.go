@@ -11,9 +11,9 @@ import (
 // ErrOwner is the error where a new file cannot get the owner, the group or the set-group-ID bit of another one.
 var ErrOwner = errors.New("giving it those of the file")
 
-// Resemble gives the file owner, mode and extended attributes of another one, which is open at old and is what st says.
-// set-user-ID, set-group-ID and capabilities come with them where privileges says so. A label that cannot be set is
-// [ErrLabel], after all else.
+// Resemble gives the file the owner, mode and extended attributes of another file, which is open at old and which st
+// describes. privileges says whether set-user-ID, set-group-ID and capabilities come with them. The error is
+// [ErrLabel] if all but a label could be set.
 func (n *Nameless) Resemble(old int, st *unix.Stat_t, privileges bool) error {
 	mode := st.Mode & 0o1777
 	if privileges {
@@ -28,7 +28,7 @@ func (n *Nameless) Resemble(old int, st *unix.Stat_t, privileges bool) error {
 			return fmt.Errorf("%w: %w", ErrOwner, err)
 		}
 	}
-	// user(7): of a file that its owner may not write, not even the owner may set an attribute user.*.
+	// user(7): the owner, too, may set an attribute user.* only on a file that the owner may write.
 	chmod := func(mode uint32) error {
 		if err := Uninterrupted(func() error { return unix.Fchmod(n.fd, mode) }); err != nil {
 			return fmt.Errorf("giving it the file's mode: %w", err)
@@ -38,7 +38,7 @@ func (n *Nameless) Resemble(old int, st *unix.Stat_t, privileges bool) error {
 	if err := chmod(mode | unix.S_IWUSR); err != nil {
 		return err
 	}
-	if mode&unix.S_ISGID != 0 { // chmod(2): who is not in the file's group gets no error, and no bit
+	if mode&unix.S_ISGID != 0 { // chmod(2): a caller outside the file's group gets neither the bit nor an error
 		if err := unix.Fstat(n.fd, &now); err != nil || now.Mode&unix.S_ISGID == 0 {
 			return ErrOwner
 		}
@@ -52,7 +52,7 @@ func (n *Nameless) Resemble(old int, st *unix.Stat_t, privileges bool) error {
 	if label != nil && !errors.Is(label, ErrLabel) || privileges {
 		return label
 	}
-	// Who may not remove them may not where there are none, either.
+	// A caller who may not remove them gets this error even if there are none.
 	if _, err := unix.Fgetxattr(n.fd, capabilities, nil); err == nil {
 		if err := unix.Fremovexattr(n.fd, capabilities); err != nil {
 			return fmt.Errorf("the extended attribute %s: %w", capabilities, err)
@@ -72,12 +72,12 @@ func Uninterrupted(f func() error) error {
 	}
 }
 
-// ErrLabel is the error where all is the same but the label of SELinux, which not everybody may set.
+// ErrLabel is the error if only the label of SELinux, which not everybody may set, differs.
 var ErrLabel = errors.New("its label cannot be set")
 
-// SameAttributes gives a file the extended attributes of another one, and takes away those that
-// it got from its directory, such as an ACL (acl(5), "OBJECT CREATION AND DEFAULT ACLs"). Owner
-// and mode come before: a change of owner takes capabilities away, and one of mode changes an ACL.
+// SameAttributes gives a file the extended attributes of another one, and takes away those that it got from its
+// directory, such as an ACL (acl(5), "OBJECT CREATION AND DEFAULT ACLs"). Owner and mode must be set before, because
+// a change of owner removes capabilities, and a change of mode changes an ACL.
 func SameAttributes(from, to int) error {
 	var label error
 	want, err := attributes(from)
@@ -134,7 +134,7 @@ func attributes(fd int) (map[string][]byte, error) {
 	return all, nil
 }
 
-// sized returns what get puts into a buffer. XATTR_LIST_MAX and XATTR_SIZE_MAX are 64 KiB, and few files have as much.
+// sized returns what get puts into a buffer. XATTR_LIST_MAX and XATTR_SIZE_MAX are 64 KiB, which few files need.
 func sized(get func([]byte) (int, error)) ([]byte, error) {
 	b := make([]byte, 256)
 	n, err := get(b)

@@ -16,10 +16,10 @@ var (
 	errExchanged = errors.New("was exchanged for something else meanwhile")
 )
 
-// OpenBelow opens what path names below the open directory at, "" for that directory itself. No symbolic link is
-// followed, not at the end either, and there are no components "..", "." or "" in path.
-// O_CLOEXEC is implied. Component by component: openat2(2) is not in Linux 5.5, nor behind an
-// older filter of system calls, and takes no longer path than others.
+// OpenBelow opens what path names below the open directory at; "" is that directory itself. It follows no symbolic
+// link, not even at the end, and refuses the components "..", "." and "". O_CLOEXEC is implied. It goes component by
+// component, because Linux 5.5 and older filters of system calls have no openat2(2), which takes no longer paths
+// either.
 func OpenBelow(at int, path string, flags int) (fd int, err error) {
 	if path == "" {
 		return Descriptor(at, ".", flags)
@@ -30,7 +30,7 @@ func OpenBelow(at int, path string, flags int) (fd int, err error) {
 		}
 	}
 	if flags&unix.O_DIRECTORY != 0 {
-		path += "/." // so that a link to a directory is told from what is none
+		path += "/." // to tell a link to a directory from what is not a directory
 	}
 	for dir := at; ; dir = fd {
 		name, rest, more := strings.Cut(path, "/")

@@ -1,6 +1,6 @@
-// Package regular opens and makes regular files, whoever may write the directories that they are in.
+// Package regular opens and makes regular files, safely in directories that others may write.
 //
-// Whoever may write a directory may exchange names in it at any moment. So a path is resolved once; from then on
-// everything is done to descriptors. What is no regular file is not opened, as that may do something or wait. What is
-// new is first a file without a name (O_TMPFILE), so that a killed process leaves nothing beside it.
+// Whoever may write a directory may exchange names in it at any moment. So a path is resolved once, and from then on
+// everything is done to descriptors. Only regular files are opened, because opening anything else may do something or
+// wait. A new file has no name at first (O_TMPFILE), so a killed process leaves nothing behind.
 package regular

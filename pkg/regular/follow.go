@@ -14,11 +14,10 @@ import (
 // maxLinks is how many symbolic links one path may lead through, as in Linux (path_resolution(7)).
 const maxLinks = 40
 
-// Follow follows a path below a root as the kernel follows it after chroot(2)
-// (path_resolution(7)): every symbolic link, absolute ones from the root, ".." not
-// above it. It returns where the path ends on this machine, and st_mode of that.
-// start says where an absolute path begins, on this machine, and what of it is left
-// then; lstat is [Lstat], or remembers its answers. Errors are syscall.Errno.
+// Follow follows a path below a root as the kernel does after chroot(2) (path_resolution(7)). It follows every
+// symbolic link, absolute ones from the root, and ".." never leads above the root. It returns where the path ends on
+// this machine, and the st_mode of that. start says where an absolute path begins on this machine, and what is left
+// of the path then. lstat is [Lstat], or remembers its answers. Errors are syscall.Errno.
 func Follow(name string, start func(abs string) (host, rest string),
 	lstat func(host string) (mode uint32, target string, err error)) (host string, mode uint32, err error) {
 	if len(name) >= unix.PathMax {
@@ -92,8 +91,8 @@ func Real(p string) (string, error) {
 	return host, err
 }
 
-// RealOf returns the absolute path, free of symbolic links, of what is open at a descriptor. Where there is no /proc, it
-// is what path leads to by now.
+// RealOf returns the absolute path, free of symbolic links, of what is open at a descriptor. Without /proc it is what
+// path leads to by now.
 func RealOf(fd int, path string) (string, error) {
 	if real, err := os.Readlink(ProcPath(fd)); err == nil {
 		return real, nil
@@ -101,8 +100,7 @@ func RealOf(fd int, path string) (string, error) {
 	return Real(path)
 }
 
-// Lstat returns st_mode of a path of this machine and, where it is a symbolic link,
-// what it holds.
+// Lstat returns the st_mode of a path of this machine, and the target if it is a symbolic link.
 func Lstat(host string) (mode uint32, target string, err error) {
 	var st unix.Stat_t
 	if err = Uninterrupted(func() error { return unix.Lstat(host, &st) }); err == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK {

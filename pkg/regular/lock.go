@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TryLock takes the lock of an open file (flock(2)); unix.EWOULDBLOCK where another process has it. A file system without
-// locks has free ones only. Closing the descriptor gives it back.
+// TryLock takes the lock of an open file (flock(2)), and returns unix.EWOULDBLOCK if another process has it. On a
+// file system without locks it always succeeds. Closing the descriptor gives the lock back.
 func TryLock(fd int) error {
 	err := Uninterrupted(func() error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
 	if errors.Is(err, unix.EWOULDBLOCK) {
@@ -18,8 +18,8 @@ func TryLock(fd int) error {
 	return nil
 }
 
-// Lock takes the lock of an open file, and waits for who has it, as long as ctx is not cancelled. waiting, nil for none,
-// is called once, if that takes longer than patience.
+// Lock takes the lock of an open file, and waits for whoever has it until ctx is cancelled. It calls waiting, if not
+// nil, once after patience has passed.
 func Lock(ctx context.Context, fd int, patience time.Duration, waiting func()) error {
 	began := time.Now()
 	for wait := time.Millisecond; TryLock(fd) != nil; wait = min(2*wait, 100*time.Millisecond) {
@@ -36,5 +36,5 @@ func Lock(ctx context.Context, fd int, patience time.Duration, waiting func()) e
 	return nil
 }
 
-// Unlock gives a lock back whose file stays open.
+// Unlock gives the lock of a file back that stays open.
 func Unlock(fd int) { _ = unix.Flock(fd, unix.LOCK_UN) }

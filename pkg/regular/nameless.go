@@ -15,15 +15,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Temporary is what the names begin with that files have until they are put in their places,
-// where they need one. What a killed process has left is removed by the next one that needs the name, and by
-// [RemoveLeft].
+// Temporary begins the name that a file has, if it needs one, until it is put in its place. A file left by a killed
+// process is removed by the next process that needs the name, and by [RemoveLeft].
 const Temporary = ".cuda-runpath-new."
 
-// TempName returns such a name in place of base, another one for each try. Its checksum tells it from a user's own file
-// of a name like it, which nobody may remove.
+// TempName returns such a name for base, a different one for each try. Its checksum distinguishes it from a user's
+// own file with a similar name, which nobody may remove.
 func TempName(try int, base string) string {
-	if len(base) > 200 { // of the 255 bytes that a name has at most, in whole characters
+	if len(base) > 200 { // a name has at most 255 bytes; only whole characters are cut
 		base = strings.ToValidUTF8(base[:200], "")
 	}
 	return fmt.Sprintf("%s%d.%08x.%s", Temporary, try, crc32.ChecksumIEEE([]byte(base)), base)
@@ -41,8 +40,8 @@ func IsTemporary(name string) bool {
 	return err == nil && name == TempName(try, base)
 }
 
-// A Nameless is a new file in an open directory, locked. It has no name until it is put in its place, or, where the
-// file system cannot do that, a name that nothing else has.
+// A Nameless is a new, locked file in an open directory. It has no name until it is put in its place. If the file
+// system cannot do that, it has a name that nothing else has.
 type Nameless struct {
 	File  *os.File
 	fd    int         // of File
@@ -70,7 +69,7 @@ func NewNameless(at int, base string) (*Nameless, error) {
 			n.fd, err = Descriptor(at, temp, unix.O_CREAT|unix.O_EXCL|unix.O_RDWR|unix.O_NOFOLLOW)
 			return err
 		})
-		// Who came before the lock has taken the file for what a killed process left.
+		// A process that came before the lock took the file for one left by a killed process.
 		var now unix.Stat_t
 		if err != nil || Lock(context.Background(), n.fd, 0, nil) != nil || unix.Fstat(n.fd, &now) != nil || now.Nlink > 0 {
 			break
@@ -88,8 +87,9 @@ func NewNameless(at int, base string) (*Nameless, error) {
 // named reports whether a file that is open can be given a name.
 var named = sync.OnceValue(func() bool { return unix.Access(descriptors, unix.X_OK) == nil })
 
-// claim takes a temporary name with f, whose error is unix.EEXIST where something has it. What a killed process has left
-// there is removed, for nobody holds its lock. Where it is locked, or cannot be removed, the next name is tried.
+// claim takes a temporary name with f, which fails with unix.EEXIST if something has it. A file that nobody has
+// locked was left by a killed process, and is removed. If it is locked or cannot be removed, claim tries the next
+// name.
 func (t *temporary) claim(f func(temp string) error) error {
 	const tries, patience = 100, 100 * time.Millisecond
 	waited := time.Duration(0)
@@ -117,7 +117,8 @@ func (t *temporary) claim(f func(temp string) error) error {
 	}
 }
 
-// RemoveLeft removes the file with a temporary name from an open directory; unix.EWOULDBLOCK where somebody works on it.
+// RemoveLeft removes the file with a temporary name from an open directory. The error is unix.EWOULDBLOCK if somebody
+// works on it.
 func RemoveLeft(at int, name string) (removed bool, err error) {
 	left, err := OpenAt(at, name, unix.O_NOFOLLOW)
 	switch {
@@ -135,7 +136,7 @@ func RemoveLeft(at int, name string) (removed bool, err error) {
 	return remove(at, name, left)
 }
 
-// remove removes a name if it is that of the file open at left, which is locked.
+// remove removes a name if it leads to the file open at left, which is locked.
 func remove(at int, name string, left int) (removed bool, err error) {
 	var st unix.Stat_t
 	if unix.Fstatat(at, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || !IsFile(left, &st) {
@@ -148,7 +149,7 @@ func remove(at int, name string, left int) (removed bool, err error) {
 	return err == nil, err
 }
 
-// Link gives the file a name in its directory that nothing has; unix.EEXIST where something has it.
+// Link gives the file a name in its directory, and fails with unix.EEXIST if something has that name.
 func (n *Nameless) Link(base string) error {
 	if err := unix.Fsync(n.fd); err != nil {
 		return err
@@ -159,10 +160,11 @@ func (n *Nameless) Link(base string) error {
 	return SyncDir(n.names[0].at)
 }
 
-// Name gives the file its temporary name, where it has none yet.
+// Name gives the file its temporary name, if it has none yet.
 func (n *Nameless) Name() error { return n.name(&n.names[0]) }
 
-// Also gives the file, which has its temporary name, another one in the directory at, for what is called base there.
+// Also gives the file, which has its temporary name, another such name in the directory at, where it will replace
+// base.
 func (n *Nameless) Also(at int, base string) error {
 	n.names = append(n.names, temporary{at: at, base: base})
 	return n.name(&n.names[len(n.names)-1])
@@ -177,9 +179,9 @@ func (n *Nameless) name(t *temporary) error {
 	return err
 }
 
-// Rename puts the file in one of its places: 0 is that in its directory, the others are those of Also, in their order.
-// [ErrChanged] where what is there is not what replaces is true of; nil: whatever is there, or nothing. The file has its
-// temporary names.
+// Rename puts the file, which has its temporary names, in one of its places. 0 is the place in its directory, and the
+// others are those of Also, in order. The error is [ErrChanged] if replaces is not true of what is there; nil accepts
+// anything, or nothing.
 func (n *Nameless) Rename(i int, replaces func(*unix.Stat_t) bool) error {
 	t := &n.names[i]
 	if replaces != nil {

@@ -19,16 +19,15 @@ var ErrNotRegular = errors.New("not a regular file")
 // ErrLink is the error for a name that is a symbolic link.
 var ErrLink = errors.New("is a symbolic link")
 
-// ErrChanged is the error where a name does not lead any more to what was looked at.
+// ErrChanged is the error if a name no longer leads to what was looked at.
 var ErrChanged = errors.New("was changed or exchanged by another process meanwhile; nothing was written")
 
 // descriptors is where the kernel shows this process's own descriptors as links.
 const descriptors = "/proc/self/fd"
 
-// OpenAt opens a file for reading, from the directory at, as openat(2) does; O_CLOEXEC is implied. Opening
-// a device may do something: a tape is rewound, a watchdog begins to watch, and a FIFO's writer goes on. So
-// only regular files are opened: the descriptor of any other is good for fstat(2) alone (O_PATH), by which
-// the caller refuses it.
+// OpenAt opens a file for reading, from the directory at, as openat(2) does; O_CLOEXEC is implied. Opening a device
+// may do something: a tape is rewound, a watchdog begins to watch, and a FIFO's writer goes on. So only regular files
+// are opened. The descriptor of any other is good for fstat(2) alone (O_PATH), so that the caller can refuse it.
 func OpenAt(at int, name string, flags int) (fd int, err error) {
 	path, err := Descriptor(at, name, unix.O_PATH|flags&unix.O_NOFOLLOW)
 	if err != nil {
@@ -93,8 +92,8 @@ func Read(name string, limit int64) ([]byte, error) {
 	return ReadAll(f, name, limit)
 }
 
-// ReadIn is Read for the file called base in an open directory, as [OpenIn] opens it. What it
-// returns beside the contents is for [plainfile.ReplaceRead].
+// ReadIn is Read for the file called base in an open directory, as [OpenIn] opens it. Its second result is for
+// [plainfile.ReplaceRead].
 func ReadIn(dir *os.File, base string, limit int64) ([]byte, fs.FileInfo, error) {
 	f, info, err := OpenIn(dir, base)
 	if err != nil {
@@ -104,15 +103,15 @@ func ReadIn(dir *os.File, base string, limit int64) ([]byte, fs.FileInfo, error)
 	return b, info, err
 }
 
-// ReadAll is Read of an open file, which it closes. name is what errors call it. Files of /proc and /sys say that they
-// are empty, so that their size says nothing.
+// ReadAll is Read for an open file, which it closes. name is what errors call it. It does not rely on the size,
+// because files of /proc and /sys say that they are empty.
 func ReadAll(f *os.File, name string, limit int64) ([]byte, error) {
 	defer f.Close()
 	var size int64
 	if info, err := f.Stat(); err == nil {
 		size = min(info.Size(), limit)
 	}
-	// As much at once as there is to read: growing to it would take twice the memory.
+	// Room for all at once, because growing to it would take twice the memory.
 	b := bytes.NewBuffer(make([]byte, 0, size+bytes.MinRead))
 	_, err := b.ReadFrom(io.LimitReader(f, limit+1))
 	if err == nil && int64(b.Len()) > limit {
@@ -130,7 +129,7 @@ func OpenDir(name string) (*os.File, error) {
 	return dir, err
 }
 
-// SyncDir writes a directory's names through to the disk, where it may be listed.
+// SyncDir writes a directory's names through to the disk, if the directory may be listed.
 func SyncDir(at int) error {
 	fd, err := Descriptor(at, ".", unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
@@ -155,8 +154,8 @@ func IsFile(fd int, st *unix.Stat_t) bool {
 		now.Mode&unix.S_IFMT == st.Mode&unix.S_IFMT
 }
 
-// Reopen opens the file that is open at path (O_PATH), and was called name in the directory at:
-// that very one, whoever has exchanged its name.
+// Reopen opens the file that is open at path (O_PATH) and was called name in the directory at. It opens that very
+// file, even if its name was exchanged.
 func Reopen(path, at int, name string, flags int) (fd int, err error) {
 	fd, err = Descriptor(unix.AT_FDCWD, ProcPath(path), flags&^unix.O_NOFOLLOW)
 	if !errors.Is(err, unix.ENOENT) || unix.Access(descriptors, unix.X_OK) == nil {
@@ -170,7 +169,7 @@ func Reopen(path, at int, name string, flags int) (fd int, err error) {
 	return fd, err
 }
 
-// Descriptor is openat(2), whatever signals come; O_CLOEXEC is implied. See [OpenAt] for what may be a device.
+// Descriptor is openat(2), repeated after signals; O_CLOEXEC is implied. Use [OpenAt] for what may be a device.
 func Descriptor(at int, name string, flags int) (int, error) {
 	for {
 		fd, err := unix.Openat(at, name, flags|unix.O_CLOEXEC, 0o600)
