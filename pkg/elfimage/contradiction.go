@@ -7,11 +7,10 @@ import (
 	"slices"
 )
 
-// Contradiction returns a *FormatError for the first field in which a file that parses
-// contradicts itself, its size or the gABI, or nil. It says why a file cannot be edited
-// that no loader needs to refuse: two tables in the same bytes, a section header that is
-// not where its address is mapped. Files that linkers and the usual tools write have
-// none. It takes time in proportion to the size of the headers.
+// Contradiction returns a *FormatError for the first field in which a file that parses contradicts itself, its size
+// or the gABI, or nil. It says why a file cannot be edited although every loader takes it: two tables have the same
+// bytes, or a section header disagrees with where its address is mapped. Files written by linkers and the usual tools
+// have none. It takes time in proportion to the size of the headers.
 func (im *Image) Contradiction() error {
 	for _, check := range []func() error{im.sectionRanges, im.segmentRanges, im.dynamicEntries, im.overlaps,
 		im.tableSections} {
@@ -64,7 +63,7 @@ func (im *Image) sectionRanges() error {
 	return nil
 }
 
-// SectionInFile returns an error where a section has bytes after the end of the file.
+// SectionInFile returns an error if a section has bytes after the end of the file.
 func (im *Image) SectionInFile(i int) error {
 	if s := &im.Sections[i]; s.HasBytes() && (s.Off > im.size || s.Size > im.size-s.Off) {
 		return Malformed(im.sectionAt(i), "%s has sh_offset %#x and sh_size %#x, outside the file of %d bytes",
@@ -117,7 +116,7 @@ func (im *Image) segmentRanges() error {
 	return nil
 }
 
-// manyAllowed tells the tags that a dynamic section may have more than once.
+// manyAllowed reports whether a dynamic section may have a tag more than once.
 func manyAllowed(tag elf.DynTag) bool {
 	return tag == elf.DT_NEEDED || tag == elf.DT_AUXILIARY || tag == elf.DT_FILTER
 }
@@ -184,9 +183,8 @@ func (im *Image) tableSections() error {
 	return nil
 }
 
-// isCopy reports whether a section is the copy of what a dynamic entry points to elsewhere:
-// an edit that was killed between the headers and .dynamic leaves it so. Symbols and
-// versions may say something else in it, which the edit was about.
+// isCopy reports whether a section is a copy of what a dynamic entry points to elsewhere. An edit that was killed
+// between the headers and .dynamic leaves such a copy, in which symbols and versions may already be changed.
 func (im *Image) isCopy(d Dyn, s *Section) bool {
 	n, sized := im.tableSize(d)
 	off, mapped := im.FileOffset(d.Val, n)
@@ -217,8 +215,8 @@ func TableOfSection(t elf.SectionType) (elf.DynTag, bool) {
 	return 0, false
 }
 
-// rank orders owners by how much the loader depends on them: of two that contradict each other,
-// the later one is to be named.
+// rank orders owners by how much the loader depends on them. Of two that contradict each other, the later one is
+// named.
 func (im *Image) rank(o Owner) int {
 	switch {
 	case o.Kind == OfSection:
@@ -241,7 +239,7 @@ func (im *Image) described(o Owner) (name string, at uint64) {
 	case SectionHeaders:
 		return "the section headers", 24 + 2*im.WordSize()
 	case OfSection:
-		if at = im.sectionAt(o.Index); im.Sections[o.Index].isZeros() { // .bss that the file holds: its address says where
+		if at = im.sectionAt(o.Index); im.Sections[o.Index].isZeros() { // .bss in the file; its address says where
 			at -= im.WordSize()
 		}
 		return im.sectionText(o.Index), at
@@ -301,7 +299,7 @@ func (im *Image) share(a, b Owner) bool {
 	return false
 }
 
-// isHole tells the section that an edit of a program that is not PIE puts over the hole that tables leave.
+// isHole reports whether a section is the one that an edit of a non-PIE program puts over the hole left by tables.
 func (im *Image) isHole(section int) bool {
 	s := &im.Sections[section]
 	return im.Type == elf.ET_EXEC && s.Type == elf.SHT_PROGBITS && s.Addralign == 1 && im.SectionName(section) == "dynstr"
@@ -317,7 +315,7 @@ func (im *Image) isTable(section int, tag elf.DynTag) bool {
 	return ok && t == tag
 }
 
-// hasSectionType tells the entries whose table has a section type of its own.
+// hasSectionType reports whether an entry's table has a section type of its own.
 func hasSectionType(tag elf.DynTag) bool {
 	return slices.ContainsFunc(TableSections[:], func(t tableSection) bool { return t.Tag == tag })
 }

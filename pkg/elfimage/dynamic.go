@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// maxDynamic bounds the entries of a dynamic section. Real ones have some dozens,
-// and one per needed library; a file of zeros or noise must not be read to its end.
+// maxDynamic bounds the entries of a dynamic section. Real ones have some dozens, and one per needed library. A file
+// of zeros or noise must not be read to its end.
 const maxDynamic = 1 << 16
 
 func (im *Image) parseDynamic(dyn *Prog) error {
@@ -56,8 +56,8 @@ func (im *Image) parseDynamic(dyn *Prog) error {
 	return nil
 }
 
-// Dyn returns the last dynamic entry with a tag: glibc's loader lets a later
-// entry replace an earlier one (elf/get-dynamic-info.h).
+// Dyn returns the last dynamic entry with a tag, because glibc's loader lets a later entry replace an earlier one
+// (elf/get-dynamic-info.h).
 func (im *Image) Dyn(tag elf.DynTag) (Dyn, bool) {
 	for i := len(im.Dynamic) - 1; i >= 0; i-- {
 		if im.Dynamic[i].Tag == tag {
@@ -79,7 +79,7 @@ func (im *Image) DynText(d Dyn) ([]byte, error) {
 		return nil, Malformed(d.Off, "%v is offset %#x of a string table of %d bytes", d.Tag, d.Val, im.StrSize)
 	}
 	b, err := im.text(im.StrOff+d.Val, im.StrOff+im.StrSize)
-	// Names that end alike share their bytes. As many as these, each in the one before, take the square of the file's
+	// Names that end alike share their bytes. Many names, each in the one before, would take the square of the file's
 	// size.
 	if im.named += uint64(len(b)); im.named > 64*im.size+1<<20 {
 		return nil, Malformed(d.Off, "the dynamic strings are more bytes than the file, %d, many times over", im.size)
@@ -96,9 +96,8 @@ func (im *Image) dynString(tag elf.DynTag) (string, bool, error) {
 	return s, err == nil, err
 }
 
-// RunPath returns the list that the loader uses and its tag: DT_RUNPATH where
-// there is one, else DT_RPATH, else 0. Where both are present, glibc ignores
-// DT_RPATH (elf/dl-load.c, decompose_rpath), and so does musl (ldso/dynlink.c).
+// RunPath returns the list that the loader uses and its tag: DT_RUNPATH if there is one, else DT_RPATH, else 0. If
+// both are there, glibc ignores DT_RPATH (elf/dl-load.c, decompose_rpath), and so does musl (ldso/dynlink.c).
 func (im *Image) RunPath() (tag elf.DynTag, list string, err error) {
 	for _, tag := range []elf.DynTag{elf.DT_RUNPATH, elf.DT_RPATH} {
 		if s, ok, err := im.dynString(tag); ok || err != nil {
@@ -121,13 +120,13 @@ func (im *Image) Needed() ([]string, error) {
 	return im.DynStrings(elf.DT_NEEDED)
 }
 
-// Soname returns DT_SONAME, or "" where there is none.
+// Soname returns DT_SONAME, or "" if there is none.
 func (im *Image) Soname() (string, error) {
 	s, _, err := im.dynString(elf.DT_SONAME)
 	return s, err
 }
 
-// Interpreter returns the path in PT_INTERP, or "" where there is none.
+// Interpreter returns the path in PT_INTERP, or "" if there is none.
 func (im *Image) Interpreter() (string, error) {
 	p := im.Prog(elf.PT_INTERP)
 	if p == nil || im.detached {
@@ -139,7 +138,7 @@ func (im *Image) Interpreter() (string, error) {
 	return im.cstring(p.Off, p.Off+p.Filesz)
 }
 
-// A Reason says why no run path of ours belongs in a file. "" means that one does.
+// A Reason says why a file gets no run path from us; "" means that it may get one.
 type Reason string
 
 // The reasons for which a file is skipped.
@@ -164,11 +163,10 @@ func (im *Image) Loadable() bool {
 	return (im.Type == elf.ET_EXEC || im.Type == elf.ET_DYN) && len(im.Progs) > 0 && im.notForLoaders() == ""
 }
 
-// notForLoaders are the kinds of files that no dynamic loader takes, whatever type they say
-// they are of: those of GPUs look like shared libraries, with a dynamic section (LLVM, "User
-// Guide for AMDGPU Backend", Code Object: machine 224, mostly OS ABI 64; intel/compute-runtime,
-// zebin: machine 205). A Guile file's dynamic section has tags of its own and no string table
-// (Guile, module/system/vm/linker.scm).
+// notForLoaders are the kinds of files that no dynamic loader takes, whatever their type says. GPU code looks like
+// shared libraries, with a dynamic section (LLVM, "User Guide for AMDGPU Backend", Code Object: machine 224, mostly
+// OS ABI 64; intel/compute-runtime, zebin: machine 205). A Guile file's dynamic section has tags of its own and no
+// string table (Guile, module/system/vm/linker.scm).
 var notForLoaders = []struct {
 	machine elf.Machine
 	abis    []elf.OSABI // nil: any
@@ -190,9 +188,8 @@ func (im *Image) notForLoaders() Reason {
 	return ""
 }
 
-// SkipReason tells the files that have no run path to edit. The loader itself is
-// one of them: glibc's asserts at start that it has neither DT_RPATH nor
-// DT_RUNPATH (elf/get-dynamic-info.h).
+// SkipReason says why a file has no run path to edit. The loader itself has none: glibc's asserts at start that it
+// has neither DT_RPATH nor DT_RUNPATH (elf/get-dynamic-info.h).
 func (im *Image) SkipReason() Reason {
 	if reason := im.notForLoaders(); reason != "" {
 		return reason
@@ -227,9 +224,8 @@ func (im *Image) SkipReason() Reason {
 	return ""
 }
 
-// isLoader tells a dynamic loader by its soname: glibc's are ld-linux*.so.N,
-// ld64.so.N and ld.so.1, musl's (which is its libc) is libc.musl-ARCH.so.1 on
-// distributions that set one and ld-musl-ARCH.so.1.
+// isLoader recognizes a dynamic loader by its soname. glibc's are ld-linux*.so.N, ld64.so.N and ld.so.1. musl's,
+// which is its libc, is ld-musl-ARCH.so.1, or libc.musl-ARCH.so.1 on distributions that set one.
 func (im *Image) isLoader() bool {
 	if _, needs := im.Dyn(elf.DT_NEEDED); needs {
 		return false

@@ -30,10 +30,9 @@ type Header struct {
 // MinHeader is the size of the smaller header, of 32-bit files, in bytes.
 const MinHeader = 52
 
-// DecodeHeader decodes the header at the beginning of a file and judges nothing in it:
-// a byte order other than big-endian is taken for little-endian, a class other than
-// 64-bit for 32-bit. whole is false where b ends before the header does; then only
-// what e_ident holds is set. elf is false where the magic is missing.
+// DecodeHeader decodes the header at the beginning of a file and judges nothing in it. A byte order other than
+// big-endian counts as little-endian, a class other than 64-bit as 32-bit. whole is false if b ends before the
+// header; then only what e_ident holds is set. isELF is false if the magic is missing.
 func DecodeHeader(b []byte) (h Header, isELF, whole bool) {
 	if len(b) < len(elf.ELFMAG) || string(b[:len(elf.ELFMAG)]) != elf.ELFMAG {
 		return h, false, false

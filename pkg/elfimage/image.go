@@ -29,8 +29,8 @@ func Malformed(off uint64, format string, args ...any) error {
 	return &FormatError{Off: int64(off), Msg: fmt.Sprintf(format, args...)}
 }
 
-// IsMalformed reports whether an error says that a file is malformed: one of the two kinds of files that real packages
-// hold on purpose, as the test data of compilers and debuggers. The other is tree's File.Unreadable.
+// IsMalformed reports whether an error says that a file is malformed. Real packages hold such files on purpose, as
+// test data of compilers and debuggers, and also unreadable ones (File.Unreadable of package tree).
 func IsMalformed(err error) bool {
 	var malformed *FormatError
 	return errors.As(err, &malformed)
@@ -65,10 +65,10 @@ type Section struct {
 // InFile reports whether the section occupies bytes of the file.
 func (s *Section) InFile() bool { return s.Type != elf.SHT_NOBITS && s.Type != elf.SHT_NULL }
 
-// HasBytes reports whether a section is bytes of the file that can be in the way.
+// HasBytes reports whether a section has bytes of the file that can be in the way.
 func (s *Section) HasBytes() bool { return s.InFile() && s.Size > 0 }
 
-// isZeros reports whether a section is memory without bytes of the file.
+// isZeros reports whether a section has memory and no bytes of the file.
 func (s *Section) isZeros() bool {
 	return s.Type == elf.SHT_NOBITS && s.Flags&elf.SHF_ALLOC != 0 && s.Flags&elf.SHF_TLS == 0 && s.Size > 0
 }
@@ -89,7 +89,7 @@ type Dyn struct {
 // It keeps the reader that it was parsed from and reads strings from it on demand.
 type Image struct {
 	Class   elf.Class
-	Order   binary.ByteOrder // that e_ident[EI_DATA] names
+	Order   binary.ByteOrder // named by e_ident[EI_DATA]
 	Data    elf.Data
 	OSABI   elf.OSABI
 	Type    elf.Type
@@ -97,7 +97,7 @@ type Image struct {
 	Flags   uint32 // e_flags
 
 	Progs    []Prog
-	Sections []Section // empty where the file has no section header table
+	Sections []Section // empty if the file has no section header table
 
 	// Dynamic holds the entries before the first DT_NULL.
 	Dynamic []Dyn
@@ -107,13 +107,13 @@ type Image struct {
 	ehsize       uint64
 
 	DynOff   uint64 // file offset of the dynamic section
-	DynCap   int    // entries that fit in PT_DYNAMIC, the terminator counted in
+	DynCap   int    // entries that fit in PT_DYNAMIC, with the terminator
 	StrAddr  uint64 // DT_STRTAB, an address
 	StrSize  uint64 // DT_STRSZ, bytes
 	StrOff   uint64 // file offset of the string table
 	detached bool   // .dynamic is NOBITS
 	loads    bool   // judged as the loader does: see ParseLoad
-	unread   int    // section headers that ParseLoad has left
+	unread   int    // section headers that ParseLoad has not read
 	named    uint64 // bytes of dynamic strings that were read
 
 	window // what is read of the file
@@ -169,8 +169,7 @@ func (im *Image) PutWord(b []byte, v uint64) {
 	}
 }
 
-// HeadSize is the number of bytes that are read of every ELF file first; they hold the
-// program headers of nearly all.
+// HeadSize is how many bytes of every ELF file are read first. They hold the program headers of nearly all files.
 const HeadSize = 4096
 
 // PageSize is the smallest page of the machines that the loaders know, in bytes.
@@ -178,10 +177,9 @@ const PageSize = 4096
 
 // Parse reads the headers and the dynamic section of the size bytes at r.
 //
-// It returns ErrNotELF where the magic is missing, a *FormatError where the file
-// contradicts itself or its size, and the reader's error where reading fails.
-// Relocatable objects, core files and files with no dynamic section parse; see
-// [Image.SkipReason]. No allocation is larger than the part of the file that it holds.
+// It returns ErrNotELF if the magic is missing, a *FormatError if the file contradicts itself or its size, and the
+// reader's error if reading fails. Relocatable objects, core files and files with no dynamic section parse; see
+// [Image.SkipReason]. No allocation is larger than the part of the file that goes into it.
 func Parse(r io.ReaderAt, size int64) (*Image, error) {
 	if size < 0 {
 		return nil, fmt.Errorf("negative file size %d", size)
@@ -189,8 +187,8 @@ func Parse(r io.ReaderAt, size int64) (*Image, error) {
 	return ParseHead(r, size, nil)
 }
 
-// ParseHead is Parse for a caller that has already read the beginning of the file, or not
-// where head is nil. It is read from until the image is released, and not written to.
+// ParseHead is Parse for a caller that has already read the beginning of the file; nil: it has not. head is only
+// read, until the image is released.
 func ParseHead(r io.ReaderAt, size int64, head []byte) (*Image, error) {
 	im, done, err := parseHead(r, size, head, false)
 	if done {
@@ -200,17 +198,16 @@ func ParseHead(r io.ReaderAt, size int64, head []byte) (*Image, error) {
 	return im.parse()
 }
 
-// ParseLoad is ParseHead for a caller that judges as the loader does: by what the kernel and
-// glibc read (fs/binfmt_elf.c; elf/dl-load.c, _dl_map_object_from_fd). Section headers are not
-// among that. They are read only where PT_DYNAMIC does not lead to a dynamic section, to
-// tell whether the file is a detached debug file; else Sections is empty.
+// ParseLoad is ParseHead for a caller that judges a file as the loader does, by what the kernel and glibc read
+// (fs/binfmt_elf.c; elf/dl-load.c, _dl_map_object_from_fd). They do not read section headers, so Sections is empty.
+// Only if PT_DYNAMIC leads to no dynamic section are they read, to tell whether the file is a detached debug file.
 func ParseLoad(r io.ReaderAt, size int64, head []byte) (*Image, error) {
 	im, done, err := parseHead(r, size, head, true)
 	if done {
 		return im, err
 	}
 	sections := im.Sections
-	im.most = 2 << 10 // the dynamic section, and what the head does not hold of the strings
+	im.most = 2 << 10 // the dynamic section, and the strings that are not in the head
 	if dyn := im.dynamicHeader(); dyn == nil || dyn.Filesz > 0 && im.checkSegments() == nil &&
 		im.parseDynamic(dyn) == nil {
 		im.Sections, im.unread = nil, len(sections)
@@ -223,7 +220,7 @@ func ParseLoad(r io.ReaderAt, size int64, head []byte) (*Image, error) {
 	return im.parse()
 }
 
-// dynamicHeader returns the PT_DYNAMIC that counts: the loader lets a later one replace an earlier one.
+// dynamicHeader returns the PT_DYNAMIC that counts. The loader lets a later one replace an earlier one.
 func (im *Image) dynamicHeader() (dyn *Prog) {
 	if !im.loads {
 		return im.Prog(elf.PT_DYNAMIC)
@@ -236,7 +233,7 @@ func (im *Image) dynamicHeader() (dyn *Prog) {
 	return dyn
 }
 
-// ReadSections reads the section headers that ParseLoad has left, where they can be read.
+// ReadSections reads the section headers that ParseLoad has not read, if they can be read.
 func (im *Image) ReadSections() {
 	im.most = windowSize
 	im.Sections = reuse(&im.spare().sections, im.unread)
@@ -245,8 +242,8 @@ func (im *Image) ReadSections() {
 	}
 }
 
-// ParseSections reads the program headers and section headers of a file of any type, also
-// of a relocatable object, and nothing that they lead to.
+// ParseSections reads the program headers and section headers of a file of any type, even a relocatable object, and
+// nothing that they lead to.
 func ParseSections(r io.ReaderAt, size int64, head []byte) (*Image, error) {
 	im, h, err := parseHeader(r, size, head, false)
 	if err != nil {
@@ -258,8 +255,8 @@ func ParseSections(r io.ReaderAt, size int64, head []byte) (*Image, error) {
 	return im, im.parseSections()
 }
 
-// parseHead reads the ELF header and the program headers; loads says that the file is judged
-// as the loader does. done is set where there is no more to read.
+// parseHead reads the ELF header and the program headers. loads: the file is judged as the loader does. done: there
+// is no more to read.
 func parseHead(r io.ReaderAt, size int64, head []byte, loads bool) (im *Image, done bool, err error) {
 	im, h, err := parseHeader(r, size, head, loads)
 	if err != nil {
@@ -271,10 +268,10 @@ func parseHead(r io.ReaderAt, size int64, head []byte, loads bool) (im *Image, d
 	if err := im.parseTables(h); err != nil {
 		return nil, true, err
 	}
-	return im, im.notForLoaders() == OtherLoader, nil // whose dynamic section is none
+	return im, im.notForLoaders() == OtherLoader, nil // its dynamic section is not a real one
 }
 
-// parse reads what parseHead has left.
+// parse reads the rest after parseHead.
 func (im *Image) parse() (*Image, error) {
 	if err := im.parseSections(); err != nil && !im.loads {
 		return nil, err
@@ -289,13 +286,13 @@ func (im *Image) parse() (*Image, error) {
 	if err := im.checkSegments(); err != nil {
 		return nil, err
 	}
-	if dyn == nil || dyn.Filesz == 0 { // empty: a file that was made without one
+	if dyn == nil || dyn.Filesz == 0 { // empty if the file was made without one
 		return im, nil
 	}
 	return im, im.parseDynamic(dyn)
 }
 
-// parseHeader reads the ELF header, and judges of it what every file must have right.
+// parseHeader reads the ELF header, and judges what must be right in every file.
 func parseHeader(r io.ReaderAt, size int64, head []byte, loads bool) (*Image, Header, error) {
 	im := &Image{window: newWindow(r, uint64(size), head), loads: loads}
 	if head == nil {
@@ -374,7 +371,7 @@ func (im *Image) parseTables(h Header) error {
 	return err
 }
 
-// table calls do for each entry of a table of n entries, which is checked against the file's size.
+// table calls do for each of a table's n entries. It checks the table against the file's size.
 func (im *Image) table(off, n, entsize uint64, what string, do func(entry []byte)) error {
 	if n > im.size/entsize || off > im.size-n*entsize {
 		return Malformed(off, "%s of %d entries is outside the file of %d bytes", what, n, im.size)
@@ -541,8 +538,8 @@ func (im *Image) Prog(t elf.ProgType) *Prog {
 	return nil
 }
 
-// Stack returns the PT_GNU_STACK that counts, or nil: to the kernel (fs/binfmt_elf.c,
-// load_elf_binary) and to glibc (elf/dl-load.c) a later one replaces an earlier one.
+// Stack returns the PT_GNU_STACK that counts, or nil. For the kernel (fs/binfmt_elf.c, load_elf_binary) and for glibc
+// (elf/dl-load.c), a later one replaces an earlier one.
 func (im *Image) Stack() (stack *Prog) {
 	for i := range im.Progs {
 		if im.Progs[i].Type == elf.PT_GNU_STACK {
@@ -552,9 +549,8 @@ func (im *Image) Stack() (stack *Prog) {
 	return stack
 }
 
-// isDetached tells a debug file: it keeps the program headers of the file that it
-// was split from, but its allocated sections hold no bytes. No linker makes a
-// read-only section that holds none.
+// isDetached recognizes a debug file. It keeps the program headers of the file that it was split from, but its
+// allocated sections hold no bytes. No linker makes a read-only section without bytes.
 func (im *Image) isDetached(dyn *Prog) bool {
 	for i := range im.Sections {
 		s := &im.Sections[i]
@@ -590,19 +586,19 @@ func (im *Image) checkSegments() error {
 			continue
 		}
 		switch end := p.Vaddr + p.Memsz; {
-		case p.Filesz > p.Memsz && !(im.loads && im.Prog(elf.PT_INTERP) == nil): // of a library, glibc does not ask
+		case p.Filesz > p.Memsz && !(im.loads && im.Prog(elf.PT_INTERP) == nil): // glibc does not ask that of a library
 			return Malformed(at, "PT_LOAD has p_filesz %#x above p_memsz %#x", p.Filesz, p.Memsz)
 		case end < p.Vaddr || (!im.Is64() && end > math.MaxUint32+1):
 			return Malformed(at, "PT_LOAD at address %#x with p_memsz %#x wraps around", p.Vaddr, p.Memsz)
-		case im.loads: // glibc, from 2.35 on, does as if an odd p_align were a page
+		case im.loads: // since 2.35 glibc takes an odd p_align for a page
 			if (p.Vaddr-p.Off)%PageSize != 0 && p.Filesz > 0 {
 				return Malformed(at, "PT_LOAD has p_vaddr %#x and p_offset %#x that differ modulo a page", p.Vaddr, p.Off)
 			}
 		case p.Align > 1 && p.Align&(p.Align-1) != 0:
 			return Malformed(at, "PT_LOAD has p_align %#x, not a power of two", p.Align)
 		case p.Align > 1 && (p.Vaddr-p.Off)%min(p.Align, PageSize) != 0 && p.Filesz > 0:
-			// The gABI wants them congruent modulo p_align. patchelf 0.18 breaks that where p_align is
-			// larger than a page; the kernel, musl and glibc since 2.35 ask for a page and load the file.
+			// The gABI wants them congruent modulo p_align. patchelf 0.18 breaks that if p_align is larger than a
+			// page. The kernel, musl and glibc since 2.35 ask only for a page, and load the file.
 			return Malformed(at, "PT_LOAD has p_vaddr %#x and p_offset %#x that differ modulo %#x", p.Vaddr, p.Off,
 				min(p.Align, PageSize))
 		case last != nil && p.Vaddr < last.Vaddr:
@@ -616,10 +612,9 @@ func (im *Image) checkSegments() error {
 	return nil
 }
 
-// FileOffset maps n bytes of memory at an address to their offset in the file. ok
-// is false where the file does not hold all of them: in one PT_LOAD, or in several
-// that follow each other in the file as in memory, because patchelf before 0.15
-// lets a section of a program run on into the next one.
+// FileOffset maps n bytes of memory at an address to their offset in the file. ok is false if the file does not hold
+// all of them in one PT_LOAD, or in several that follow each other in the file as in memory. patchelf before 0.15
+// lets a section of a program run on into the next PT_LOAD.
 func (im *Image) FileOffset(addr, n uint64) (off uint64, ok bool) {
 	p := im.Segment(addr, n)
 	if p == nil {
@@ -654,7 +649,7 @@ func (im *Image) Segment(addr, n uint64) *Prog {
 	return nil
 }
 
-// SectionName returns the name of section i, or "" where the name table does not hold it.
+// SectionName returns the name of section i, or "" if the name table does not hold it.
 func (im *Image) SectionName(i int) string {
 	if i < 0 || i >= len(im.Sections) || int(im.Shstrndx) >= len(im.Sections) {
 		return ""

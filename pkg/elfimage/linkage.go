@@ -9,12 +9,12 @@ import (
 	"unsafe"
 )
 
-// A Linkage is what the loader binds symbols by: which ones an object has looked up in others, and, by name, which
-// ones it has for them. It holds the tables as they stand in the file, and looks a name up by the hash table that the
+// A Linkage is what the loader binds symbols by: the symbols that an object looks up in others, and those that it
+// defines for them. It holds the tables as they are in the file, and looks a name up in the hash table that the
 // loader uses. It is safe for concurrent use.
 type Linkage struct {
-	// References are the symbols that relocations refer to and that the object itself does not define, and those of copy
-	// relocations, which never bind to the object itself: each kind once, in the order of the relocations.
+	// References are the symbols that relocations refer to and that the object does not define, and those of copy
+	// relocations, which never bind to the object itself. Each kind is there once, in the order of the relocations.
 	References []Reference
 	// Versioned: there is a DT_VERSYM.
 	Versioned bool
@@ -53,9 +53,9 @@ type Reference struct {
 	Weak    bool     // it may stay unbound
 	Copy    bool     // a copy relocation: never bound to the object itself
 	PLT     bool     // a call through the PLT: never bound to an undefined symbol that has a value
-	// Lazy: glibc looks it up when it is called first, unless it was told to bind at once (LD_BIND_NOW, RTLD_NOW). All
-	// others are looked up before any code of the object runs: data, what is called through the GOT alone, thread-local
-	// storage, and everything where DT_BIND_NOW, DF_BIND_NOW or DF_1_NOW says so.
+	// Lazy: glibc looks it up at its first call, unless it was told to bind at once (LD_BIND_NOW, RTLD_NOW). All
+	// others are looked up before any code of the object runs: data, calls through the GOT alone, thread-local
+	// storage, and everything if DT_BIND_NOW, DF_BIND_NOW or DF_1_NOW says so.
 	Lazy bool
 
 	hash uint32 // of DT_GNU_HASH
@@ -91,9 +91,9 @@ const (
 	maxHash        = 16 << 20
 )
 
-// Linkage reads the dynamic symbols and the relocations that refer to them. It
-// knows the machines of glibc but MIPS, whose loader binds by the GOT without relocations;
-// known is false for others, and where the number of symbols cannot be determined.
+// Linkage reads the dynamic symbols and the relocations that refer to them. It knows glibc's machines except MIPS,
+// whose loader binds by the GOT without relocations. known is false for other machines, and if the number of symbols
+// cannot be determined.
 func (im *Image) Linkage() (l *Linkage, known bool, err error) {
 	copyType, slotType, ok := bindRelocations(im.Machine)
 	if !ok {
@@ -122,8 +122,7 @@ func (im *Image) Linkage() (l *Linkage, known bool, err error) {
 	return l, true, im.references(l, copyType, slotType)
 }
 
-// linkTables reads the tables by which symbols are looked up. They are side by side in most files, and then read at
-// once.
+// linkTables reads the tables by which symbols are looked up, all at once if they are side by side, as in most files.
 func (im *Image) linkTables(l *Linkage, symbols, n uint64) error {
 	type table struct {
 		off, size uint64
@@ -240,17 +239,17 @@ func (im *Image) indexVersions(l *Linkage) error {
 	return nil
 }
 
-// text returns a string of the string table that is as long as a version's name may be, or "".
-// HasName reports whether one of the dynamic names begins so.
+// HasName reports whether one of the dynamic names begins with a prefix.
 func (l *Linkage) HasName(prefix string) bool { return bytes.Contains(l.names, []byte("\x00"+prefix)) }
 
+// text returns a string of the string table that is at most as long as a version's name may be, or "".
 func (l *Linkage) text(at uint32) string {
 	if uint64(at) >= uint64(len(l.names)) {
 		return ""
 	}
 	b := l.names[at:min(uint64(at)+maxVersionName, uint64(len(l.names)))]
 	if end := bytes.IndexByte(b, 0); end >= 0 {
-		return unsafe.String(unsafe.SliceData(b), end) // names are not written to any more
+		return unsafe.String(unsafe.SliceData(b), end) // names are not written to after this
 	}
 	return ""
 }
@@ -277,7 +276,7 @@ func (l *Linkage) symbol(i uint32) (s symbol) {
 	return symbol{o.Uint32(b), b[12], b[13], elf.SectionIndex(o.Uint16(b[14:])), uint64(o.Uint32(b[4:]))}
 }
 
-// local reports whether the loader looks nowhere for a symbol: it is the object's own.
+// local reports whether a symbol is the object's own, so that the loader looks it up nowhere.
 func (s symbol) local() bool {
 	vis := elf.ST_VISIBILITY(s.other)
 	return elf.ST_BIND(s.info) == elf.STB_LOCAL || vis != elf.STV_DEFAULT && vis != elf.STV_PROTECTED ||
@@ -290,8 +289,8 @@ func (s symbol) open() bool {
 	if elf.ST_BIND(s.info) == elf.STB_LOCAL || vis == elf.STV_HIDDEN || vis == elf.STV_INTERNAL {
 		return false
 	}
-	// Relocations of TLS never bind to an undefined symbol; others do where it has a value:
-	// the address of the program's PLT entry.
+	// Relocations of TLS never bind to an undefined symbol. Others do if it has a value, which is the address of the
+	// program's PLT entry.
 	switch t := elf.ST_TYPE(s.info); t {
 	case elf.STT_TLS:
 		return s.section != elf.SHN_UNDEF
@@ -301,7 +300,7 @@ func (s symbol) open() bool {
 	return false
 }
 
-// Address returns where a symbol is that the object defines for others; 0 for none of that name.
+// Address returns the address of a symbol that the object defines for others; 0 for none of that name.
 func (l *Linkage) Address(name string) uint64 {
 	for i := uint32(1); uint64(i) < l.Symbols; i++ {
 		if s := l.symbol(i); s.open() && s.section != elf.SHN_UNDEF && l.text(s.name) == name {
@@ -322,12 +321,12 @@ func (l *Linkage) Exports() bool {
 }
 
 // Defines reports whether a reference of another object, or a copy relocation of this one's, binds to a definition of
-// this one (do_lookup_x and check_match of glibc elf/dl-lookup.c; musl compares no versions, and passes over those that
-// are not the default). budget counts down by the symbols that were compared, which in a table made for it are many;
-// where it comes to its end the answer is false.
+// this one (do_lookup_x and check_match of glibc elf/dl-lookup.c; musl compares no versions, and passes over those
+// that are not the default). budget is reduced by the number of compared symbols, which are many in a malicious
+// table; the answer is false once it is used up.
 //
-// Where there is no DT_VERSYM and the reference has a version of this object, glibc before 2.41 fails at an assertion
-// instead.
+// glibc before 2.41 fails at an assertion instead if there is no DT_VERSYM and the reference has a version of this
+// object.
 func (l *Linkage) Defines(r *Reference, musl bool, budget *int) bool {
 	h, others := &l.hash, 0
 	if len(h.buckets) == 0 {
@@ -346,7 +345,7 @@ func (l *Linkage) Defines(r *Reference, musl bool, budget *int) bool {
 		return others == 1
 	}
 	bits := uint32(pick(l.im.long, 64, 32))
-	// A word of the filter is as long as an address; the loader takes their number for a power of two.
+	// A word of the filter is as long as an address. The loader assumes that their number is a power of two.
 	at := uint64(r.hash / bits & (uint32(len(h.bloom))*8/bits - 1) * (bits / 8))
 	var word uint64
 	if l.im.long && l.im.little {
@@ -376,8 +375,8 @@ func (l *Linkage) Defines(r *Reference, musl bool, budget *int) bool {
 	return others == 1
 }
 
-// takes reports whether a reference binds to a symbol at once; others counts the versions to which it binds if there is
-// no other one.
+// takes reports whether a reference binds to a symbol at once. others counts the versions to which it binds only if
+// there is a single one.
 func (l *Linkage) takes(i uint32, r *Reference, musl bool, others *int) bool {
 	s := l.symbol(i)
 	end := uint64(s.name) + uint64(len(r.Name))
@@ -403,7 +402,7 @@ func (l *Linkage) takes(i uint32, r *Reference, musl bool, others *int) bool {
 	return false
 }
 
-// word returns word i of a table, of size bytes; numbers in it are of 32 bits.
+// word returns word i, of size bytes, of a table of 32-bit numbers.
 func (l *Linkage) word(b []byte, i, size uint64) uint32 {
 	if l.im.little {
 		return binary.LittleEndian.Uint32(b[i*size:])
@@ -420,8 +419,8 @@ func (l *Linkage) version(i uint32) (index uint16, hidden bool, version *Version
 	return index, v&0x8000 != 0, version
 }
 
-// references reads DT_RELA, DT_REL and DT_JMPREL. DT_RELR has no symbols, and nor have the first relocations of a
-// table, as many as DT_RELACOUNT or DT_RELCOUNT says.
+// references reads DT_RELA, DT_REL and DT_JMPREL. DT_RELR has no symbols, and neither have the first DT_RELACOUNT or
+// DT_RELCOUNT relocations of a table.
 func (im *Image) references(l *Linkage, copies, slots uint64) error {
 	const (
 		plain, copied, slot, lazy = 1, 2, 4, 8
@@ -434,8 +433,8 @@ func (im *Image) references(l *Linkage, copies, slots uint64) error {
 	flags1, _ := im.Dyn(elf.DT_FLAGS_1)
 	_, now := im.Dyn(elf.DT_BIND_NOW)
 	now = now || elf.DynFlag(flags.Val)&elf.DF_BIND_NOW != 0 || elf.DynFlag1(flags1.Val)&elf.DF_1_NOW != 0
-	// Names may overlap: linkers merge one that is another one's tail. A file in which they
-	// add up to much more than it has bytes is made to keep us busy.
+	// Names may overlap, because linkers merge a name that is another one's tail. A file whose names add up to much
+	// more than its bytes is malicious.
 	budget := 4*im.size + 1<<20
 	var failed error
 	take := func(i uint32, kind uint8) {
@@ -530,7 +529,7 @@ func (im *Image) references(l *Linkage, copies, slots uint64) error {
 	return nil
 }
 
-// readHash prepares the hash table: DT_GNU_HASH, or else DT_HASH of words of a size in bytes.
+// readHash prepares the hash table: DT_GNU_HASH, or else DT_HASH with words of some bytes.
 func (l *Linkage) readHash(b []byte, gnu bool, size uint64) error {
 	h := hashTable{gnu: gnu, size: size}
 	if !gnu {

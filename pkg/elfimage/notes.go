@@ -23,16 +23,15 @@ const (
 	dlopenType  = 0x407c0c0a
 )
 
-// maxNotes bounds the notes that are read, in bytes, however many headers lead to them. Real files have some hundreds.
+// maxNotes bounds the bytes of notes that are read, even if many headers lead to them. Real files have some hundreds.
 const maxNotes = 1 << 20
 
-// maxSonames bounds the names in .note.dlopen notes: each is one that a loader looks for among all that are loaded.
+// maxSonames bounds the names in .note.dlopen notes, because a loader looks for each among all that is loaded.
 const maxSonames = 4096
 
-// DlopenNotes returns what the file's .note.dlopen notes say, in the file's order.
-// It finds them by PT_NOTE, as a program at run time does, and without one by
-// SHT_NOTE. A note that is not as specified is passed over, and so is what has more names than maxSonames: notes are
-// hints.
+// DlopenNotes returns what the file's .note.dlopen notes say, in the file's order. It finds them by PT_NOTE, as a
+// program at run time does, or by SHT_NOTE if there is none. Notes are hints, so one that is not as specified, or has
+// more than maxSonames names, is passed over.
 func (im *Image) DlopenNotes() ([]DlopenNote, error) {
 	var found []DlopenNote
 	names := 0
@@ -50,10 +49,9 @@ func (im *Image) DlopenNotes() ([]DlopenNote, error) {
 	return slices.Clip(found), err
 }
 
-// NoteDescriptors returns the descriptors of the notes of an owner and type, as they
-// are with the padding that the gABI asks for and, after these, with other padding
-// that files have (none, or to the other word). Which is meant only their reader can
-// tell.
+// NoteDescriptors returns the descriptors of the notes of an owner and type. First come those with the padding that
+// the gABI asks for, then those with other padding that files have (none, or to the other word). Only the note's
+// reader can tell which is meant.
 func (im *Image) NoteDescriptors(owner string, typ uint32) ([][]byte, error) {
 	var all [][]byte
 	for _, align := range []uint64{0, 4, 8, 1} {
@@ -65,8 +63,8 @@ func (im *Image) NoteDescriptors(owner string, typ uint32) ([][]byte, error) {
 	return all, nil
 }
 
-// BuildID returns the build ID in hexadecimal digits, "" where there is none: that in the section .note.gnu.build-id,
-// which no PT_NOTE need cover (Go's linker covers its own note alone), else that in a PT_NOTE, for a file without section
+// BuildID returns the build ID in hexadecimal digits, "" if there is none. It reads the section .note.gnu.build-id,
+// which no PT_NOTE need cover (Go's linker covers its own note alone), or a PT_NOTE in a file without section
 // headers.
 func (im *Image) BuildID() (string, error) {
 	const buildID = 3 // NT_GNU_BUILD_ID
@@ -90,8 +88,8 @@ func (im *Image) BuildID() (string, error) {
 	return hex.EncodeToString(all[0]), nil
 }
 
-// eachNote calls a function with the descriptor of each note of an owner and type, which
-// is not for keeping. Name and descriptor are padded to align, or for 0 as the gABI says.
+// eachNote calls a function with the descriptor of each note of an owner and type, which must not be kept. Name and
+// descriptor are padded to align; 0: as the gABI says.
 func (im *Image) eachNote(align uint64, owner string, typ uint32, use func(desc []byte)) error {
 	type area struct{ off, size, align uint64 }
 	var spans []area
@@ -129,8 +127,8 @@ func (im *Image) eachNote(align uint64, owner string, typ uint32, use func(desc 
 	return nil
 }
 
-// A noteIn is one of a segment's: its owner without the NUL, and offsets in the segment,
-// in bytes: of the note, of its descriptor of size bytes, and after its padding.
+// A noteIn is a note of a segment: its owner without the NUL, and byte offsets in the segment of the note, of its
+// descriptor of size bytes, and after its padding.
 type noteIn struct {
 	owner                  []byte
 	typ                    uint32
@@ -173,8 +171,8 @@ func (im *Image) NotesAreOf(owners []string, off, size, align uint64) (bool, err
 	return true, nil
 }
 
-// readNotes reads what a header with the alignment align says are notes: none where that
-// is not in the file, or too much. padding is what their parts are padded to, in bytes.
+// readNotes reads the notes of a header with the alignment align. It returns none if they are not in the file or too
+// large. padding is what their parts are padded to, in bytes.
 func (im *Image) readNotes(off, size, align uint64) (b []byte, padding uint64, err error) {
 	if size > maxNotes || size > im.size || off > im.size-size {
 		return nil, 0, nil

@@ -30,7 +30,7 @@ const (
 	OfDynamic                       // a dynamic entry points to it
 )
 
-// sizeTag returns the dynamic entry that says the size of the table that another one points to.
+// sizeTag returns the tag of the dynamic entry with the size of the table that another entry points to.
 func sizeTag(table elf.DynTag) (elf.DynTag, bool) {
 	const relr, relrSize = elf.DynTag(36), elf.DynTag(35)
 	switch table {
@@ -67,12 +67,10 @@ type tableSection struct {
 	Type elf.SectionType
 }
 
-// Owners returns who owns which bytes of the file, in order of offset, for use until the image is
-// released. Owners overlap:
-// a section is mostly what a dynamic entry points to as well. Bytes of a segment that
-// have none are of unknown use, and alive. What has a dynamic entry and no size that
-// can be determined (the symbols of a file without section headers and with an empty hash
-// table) is not among them.
+// Owners returns who owns which bytes of the file, in order of offset, for use until the image is released. Owners
+// overlap, because a dynamic entry mostly points to a section. Bytes of a segment without an owner have an unknown
+// use, and are alive. A dynamic entry whose size cannot be determined owns nothing, such as the symbols of a file
+// without section headers and with an empty hash table.
 func (im *Image) Owners() []Owner {
 	own := im.spare()
 	out := slices.Grow(own.owners[:0], len(im.Sections)+len(im.Progs)+16)
@@ -115,9 +113,10 @@ func (im *Image) Owners() []Owner {
 	return slices.Clip(out)
 }
 
-// isStale reports whether a PT_GNU_PROPERTY describes what is no note any more: patchelf 0.14.3, which Debian 12 has, moves
-// the note and leaves the header. On x86 the loader takes no property from it (_dl_process_pt_gnu_property, elf/dl-load.c
-// of glibc), and the bytes are another's. arm64's kernel reads that note: there it stays a contradiction.
+// isStale reports whether a PT_GNU_PROPERTY describes bytes that are no note any more. patchelf 0.14.3, which Debian
+// 12 has, moves the note and leaves the header. On x86 the loader takes no property from such bytes
+// (_dl_process_pt_gnu_property, elf/dl-load.c of glibc), and something else owns them. arm64's kernel reads the note,
+// so there it stays a contradiction.
 func (im *Image) isStale(p *Prog) bool {
 	if p.Type != elf.PT_GNU_PROPERTY || im.Machine != elf.EM_X86_64 && im.Machine != elf.EM_386 {
 		return false

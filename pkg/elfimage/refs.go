@@ -42,9 +42,8 @@ func (im *Image) dynSymbolCount(addr uint64) (uint64, bool) {
 	return im.copiedSymbols(addr)
 }
 
-// copiedSymbols counts the symbols at an address by the section header of a copy of
-// them: an edit that was killed had switched DT_SYMTAB and not yet the section headers,
-// or these first.
+// copiedSymbols counts the symbols at an address by the section header of a copy of them. A killed edit leaves one if
+// it switched only DT_SYMTAB, or only the section headers.
 func (im *Image) copiedSymbols(addr uint64) (uint64, bool) {
 	for i := range im.Sections {
 		s := &im.Sections[i]
@@ -84,11 +83,9 @@ func (im *Image) Memory(addr, n uint64) ([]byte, bool) {
 	return b, err == nil
 }
 
-// GNUHash returns the number of dynamic symbols that follows from a DT_GNU_HASH table,
-// and the table's size in bytes. Its last chain ends at the last symbol (binutils,
-// "GNU Hash ELF Sections"). A table without a chain does not tell the number: the
-// symbols that are not in it come first, and how many there are is not said anywhere;
-// symbols is then 0.
+// GNUHash returns the number of dynamic symbols that follows from a DT_GNU_HASH table, and the table's size in bytes.
+// Its last chain ends at the last symbol (binutils, "GNU Hash ELF Sections"). A table without a chain does not tell
+// the number, because nothing says how many symbols come before those in the table; symbols is then 0.
 func (im *Image) GNUHash(addr uint64) (symbols, size uint64, ok bool) {
 	head, ok := im.Memory(addr, 16)
 	if !ok {
@@ -115,12 +112,12 @@ func (im *Image) GNUHash(addr uint64) (symbols, size uint64, ok bool) {
 	return last, chains + 4*(last-symoffset) - addr, found
 }
 
-// maxChain bounds the symbols behind the first of the last chain: a file with holes may
-// seem to have any number.
+// maxChain bounds the symbols behind the first of the last chain, because a file with holes may seem to have any
+// number.
 const maxChain = 1 << 24
 
-// eachWord calls do for n 32-bit words from an address on, until it returns false. It
-// returns false where it comes to a word that is in no PT_LOAD.
+// eachWord calls do for n 32-bit words from an address on, until do returns false. It returns false at a word that is
+// in no PT_LOAD.
 func (im *Image) eachWord(addr, n uint64, do func(uint32) bool) bool {
 	const most = 16 << 10
 	size := uint64(64) // a chain is short
@@ -151,10 +148,9 @@ func (im *Image) eachWord(addr, n uint64, do func(uint32) bool) bool {
 // A stringRef is called with an offset in the dynamic string table.
 type stringRef func(off uint64)
 
-// EachStringRef reports the references to the string table that the format knows,
-// but for those of dynamic entries: symbols, version needs and definitions, and
-// sections that share the table. at is the offset in the file of the word that refers,
-// where that is a version table's, else 0. It returns false where it cannot see all.
+// EachStringRef reports the references to the string table that the format knows, except those of dynamic entries.
+// They come from symbols, version needs and definitions, and sections that share the table. at is the file offset of
+// the referring word of a version table, else 0. It returns false if it cannot see all.
 func (im *Image) EachStringRef(do func(off, at uint64)) (complete bool, err error) {
 	ref := func(off uint64) { do(off, 0) }
 	off, n, known := im.DynSymbols()
@@ -197,8 +193,8 @@ func (im *Image) eachSymbolName(off, n uint64, ref stringRef) error {
 	})
 }
 
-// eachSharedName reports the names of sections, and of symbols in tables other
-// than .dynsym, where they are kept in the dynamic string table.
+// eachSharedName reports the names of sections, and of symbols in tables other than .dynsym, that are in the dynamic
+// string table.
 func (im *Image) eachSharedName(ref stringRef) error {
 	dynstr := im.StringSection()
 	if dynstr < 0 {
@@ -223,9 +219,8 @@ func (im *Image) eachSharedName(ref stringRef) error {
 	return nil
 }
 
-// StringSection returns the index of the section header of the dynamic string
-// table, or -1. Where none has its address, .dynamic says which it is (gABI,
-// "sh_link"): an edit that was killed had moved the section and not yet DT_STRTAB.
+// StringSection returns the index of the section header of the dynamic string table, or -1. If none has its address,
+// .dynamic says which it is (gABI, "sh_link"): a killed edit had moved the section and not yet DT_STRTAB.
 func (im *Image) StringSection() int {
 	linked := -1
 	for i := range im.Sections {

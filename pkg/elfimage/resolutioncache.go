@@ -6,13 +6,12 @@ import (
 	"slices"
 )
 
-// A ResolutionCache is the note that patchelf --build-resolution-cache writes (0.19,
-// section .note.nixos.ldcache): where each needed library was found. A loader that
-// obeys it reads it before DT_RUNPATH, and of several the first.
+// A ResolutionCache is the note that patchelf --build-resolution-cache writes (0.19, section .note.nixos.ldcache):
+// where each needed library was found. A loader that obeys it reads the first such note, before DT_RUNPATH.
 type ResolutionCache struct {
 	Off, Size   uint64 // of the note in the file, bytes
-	Prog        int    // index of the PT_NOTE that is this note and nothing else but zeros after it, or -1
-	Section     int    // index of the section that is this note, or -1; where Prog is not -1 its size may be another
+	Prog        int    // index of the PT_NOTE with only this note and zeros after it, or -1
+	Section     int    // index of the section with this note, or -1; its size may differ if Prog is not -1
 	Description string // what it says: see package resolution
 }
 
@@ -23,7 +22,7 @@ const (
 	CacheType  = 0x63a86cb6
 )
 
-// ResolutionCache returns the cache that a loader reads, or nil where there is none.
+// ResolutionCache returns the cache that a loader reads, or nil if there is none.
 func (im *Image) ResolutionCache() (*ResolutionCache, error) {
 	all, err := im.ResolutionCaches()
 	if len(all) == 0 {

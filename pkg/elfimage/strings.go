@@ -11,15 +11,15 @@ const (
 	stringBlock = 64 << 10 // bytes searched at a time: they stay in the processor's cache
 	maxName     = 255      // NAME_MAX: a longer string is no file name
 
-	// stringContext is how many bytes before and after its ".so" a name may depend on: a
-	// token may stand before the directory that stands before the name.
+	// stringContext is how many bytes before and after its ".so" a name may depend on. A directory may precede the
+	// name, and a token the directory.
 	stringContext = 2*maxName + 2
 )
 
-// LibraryNames calls yield for each name that [Image.LibraryStrings] finds, once. Where a
-// name is not a string of its own (Rust and Go keep strings side by side), digits at its
-// end may be the next string's: the name without them comes too. A name without a version
-// comes with that of the file's own soname too, which cuDNN puts behind the names of its parts.
+// LibraryNames calls yield once for each name that [Image.LibraryStrings] finds. Rust and Go keep strings side by
+// side, so digits at the end of a name may belong to the next string; the name comes without them, too. A name
+// without a version also comes with the version of the file's own soname, which cuDNN appends to the names of its
+// parts.
 func (im *Image) LibraryNames(yield func(name string) bool) error {
 	soname, err := im.Soname()
 	if err != nil {
@@ -56,14 +56,12 @@ func (im *Image) LibraryNames(yield func(name string) bool) error {
 // included, until yield returns false. The directory part of a path is left out,
 // unless it begins with the loader's $ORIGIN, $LIB or $PLATFORM, which dlopen replaces too.
 //
-// exact tells a NUL-terminated name: C's, or the tail of a longer string, because
-// linkers merge a string that is another one's tail. Rust and Go keep strings
-// unterminated and side by side; what is told from them begins at the last "lib"
-// and may have a digit too many after ".so".
+// exact: the name ends with a NUL. It is a string of C's, or the tail of a longer one, because linkers merge a string
+// that is another one's tail. Rust and Go keep strings unterminated and side by side. A name among these begins at
+// the last "lib" and may have a digit too many after ".so".
 //
-// GPU code, often most of a CUDA library, is not searched, nor is a large file that is
-// data only and calls no function of another: it opens nothing. Memory use does not
-// depend on the file's size.
+// GPU code, often most of a CUDA library, is not searched. Nor is a large file that is only data and calls no
+// function of others, because it opens nothing. Memory use does not depend on the file's size.
 func (im *Image) LibraryStrings(yield func(name string, exact bool) bool) error {
 	return im.LibraryPaths(func(name string, exact bool) bool {
 		if name[0] != '$' {
@@ -73,12 +71,12 @@ func (im *Image) LibraryStrings(yield func(name string, exact bool) bool) error 
 	})
 }
 
-// LibraryPaths is LibraryStrings with the directory part where the whole C string is a path.
+// LibraryPaths is LibraryStrings with the directory part if the whole C string is a path.
 func (im *Image) LibraryPaths(yield func(name string, exact bool) bool) error {
 	spans := im.readOnlyData()
 	total := uint64(0)
 	for i, s := range spans {
-		if total += min(s.size, im.size); total > 2*im.size { // they overlap: made to keep us busy
+		if total += min(s.size, im.size); total > 2*im.size { // they overlap in a malicious file
 			spans = spans[:i]
 			break
 		}
@@ -97,11 +95,11 @@ func (im *Image) LibraryPaths(yield func(name string, exact bool) bool) error {
 	return nil
 }
 
-// dataOnly is the size in bytes from which it is worth a look whether a file calls no function.
+// dataOnly is the size in bytes from which it is worth asking whether a file calls any function.
 const dataOnly = 256 << 10
 
-// callsNobody reports whether the file has a table of few dynamic symbols in which nothing
-// is undefined but what may be: the hooks of the C runtime.
+// callsNobody reports whether the file has few dynamic symbols and none of them is undefined, except the hooks of the
+// C runtime.
 func (im *Image) callsNobody() bool {
 	const few = 64
 	size := im.SymSize()
@@ -121,7 +119,7 @@ func (im *Image) callsNobody() bool {
 	return err == nil && nobody
 }
 
-// stringBuffer holds a block, and what a name in it may depend on before and after.
+// stringBuffer holds a block, and the bytes around it that a name in it may depend on.
 type stringBuffer [stringContext + stringBlock + stringContext]byte
 
 var stringBuffers = sync.Pool{New: func() any { return new(stringBuffer) }}
@@ -145,9 +143,8 @@ func (im *Image) libraries(s span, yield func(string, bool) bool) (more bool, er
 
 type span struct{ off, size uint64 }
 
-// readOnlyData returns the parts of the file that may hold string constants:
-// allocated sections that are neither writable nor code, and without section
-// headers the segments that are not writable.
+// readOnlyData returns the parts of the file that may hold string constants. These are the allocated sections that
+// are neither writable nor code, or without section headers the segments that are not writable.
 func (im *Image) readOnlyData() []span {
 	var spans []span
 	for i := range im.Sections {
@@ -173,7 +170,7 @@ func (im *Image) readOnlyData() []span {
 	return spans
 }
 
-// eachLibrary yields the library names whose ".so" begins at from or after it, and before limit.
+// eachLibrary yields the library names whose ".so" begins between from and limit.
 func eachLibrary(b []byte, from, limit int, yield func(string, bool) bool) bool {
 	suffix := []byte(".so")
 	for dot := from; ; dot++ {
@@ -209,8 +206,8 @@ func eachLibrary(b []byte, from, limit int, yield func(string, bool) bool) bool 
 	}
 }
 
-// withDirectory returns where the string begins that has a name at start, where it is a path,
-// or one that begins with a token of the loader; else start.
+// withDirectory returns the beginning of the string that has a name at start, if that is a path or begins with a
+// token of the loader; else start.
 func withDirectory(b []byte, start int) int {
 	from, dollar := start, false
 	for from > 0 && start-from < maxName && (nameByte(b[from-1]) || bytes.IndexByte([]byte("/${}"), b[from-1]) >= 0) {
@@ -231,7 +228,7 @@ func withDirectory(b []byte, start int) int {
 	return from
 }
 
-// nameByte tells the bytes that names of libraries are made of in practice.
+// nameByte reports whether names of libraries have such a byte in practice.
 func nameByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || digit(c) || c == '_' || c == '-' || c == '.' || c == '+'
 }

@@ -23,8 +23,8 @@ const (
 	verFlagWeak = 2
 )
 
-// Bounds for files made to keep us busy: records, bytes of a name with its NUL, which for a library is PATH_MAX, and of
-// all names. glibc, of all files, has some forty records.
+// Bounds against malicious files: records, bytes of a name with its NUL, which for a library is PATH_MAX, and bytes
+// of all names. Even glibc has only some forty records.
 const (
 	maxVersions     = 1 << 14
 	maxVersionName  = 4096
@@ -62,8 +62,8 @@ func (im *Image) neededVersions() ([]Version, error) {
 	return slices.Clone(out), nil
 }
 
-// VersionsDefined returns what DT_VERDEF defines; ok is false where there is none,
-// and the loader then takes the library to have every version.
+// VersionsDefined returns what DT_VERDEF defines. ok is false if there is none; the loader then assumes that the
+// library has every version.
 func (im *Image) VersionsDefined() (out []Version, ok bool, err error) {
 	if out, ok, err = im.definedVersions(); !ok || err != nil {
 		return nil, ok, err
@@ -90,7 +90,7 @@ func (im *Image) definedVersions() (out []Version, ok bool, err error) {
 	return out, true, err
 }
 
-// nameVersions reads the names, once all records are read: the two are in different places.
+// nameVersions reads the names after all records, because the two are in different places.
 func (im *Image) nameVersions(versions []Version) (err error) {
 	left := maxVersionNames
 	str := func(off uint32) (string, error) {
@@ -119,8 +119,8 @@ func (im *Image) nameVersions(versions []Version) (err error) {
 	return nil
 }
 
-// A versionTable says how records of a version table look (LSB, "Symbol Versioning"; the same in
-// both classes): their sizes and where fields stand in them, in bytes.
+// A versionTable describes the records of a version table (LSB, "Symbol Versioning"; the same in both classes): their
+// sizes and the offsets of their fields, in bytes.
 type versionTable struct {
 	count                    elf.DynTag
 	size, str, aux, next     uint64
@@ -133,7 +133,7 @@ var (
 	verdef = versionTable{count: elf.DT_VERDEFNUM, size: 20, aux: 12, next: 16, auxSize: 8, auxNext: 4}
 )
 
-// versionTableOf returns how the table of DT_VERNEED or DT_VERDEF looks.
+// versionTableOf describes the table of DT_VERNEED or DT_VERDEF.
 func versionTableOf(tag elf.DynTag) *versionTable {
 	if tag == elf.DT_VERDEF {
 		return &verdef
@@ -141,9 +141,9 @@ func versionTableOf(tag elf.DynTag) *versionTable {
 	return &verneed
 }
 
-// records calls head for each Verneed or Verdef record of the table that d points to, and aux for
-// each Vernaux or Verdaux of it, with their addresses. The loader follows vn_next and vna_next and
-// does not look at the counts (glibc elf/dl-version.c); there may be budget records in all.
+// records calls head for each Verneed or Verdef record of the table that d points to, and aux for each Vernaux or
+// Verdaux of it, with their addresses. The loader follows vn_next and vna_next and ignores the counts (glibc
+// elf/dl-version.c). There may be at most budget records in all.
 func (im *Image) records(d Dyn, budget uint64, head, aux func(addr uint64, b []byte)) error {
 	t := versionTableOf(d.Tag)
 	return im.chain(d, d.Val, t.size, t.next, &budget, func(at uint64, b []byte) error {
@@ -197,8 +197,8 @@ func (im *Image) eachVersionRecord(table elf.DynTag, head, aux func(addr uint64,
 	return im.records(d, im.size/8, head, aux)
 }
 
-// VersionTableSize returns the size in bytes of what DT_VERNEED or DT_VERDEF names:
-// from its first record to the end of the one that comes last.
+// VersionTableSize returns the size in bytes of the table of DT_VERNEED or DT_VERDEF, from its first record to the
+// end of its last.
 func (im *Image) VersionTableSize(tag elf.DynTag) (size uint64, ok bool) {
 	d, ok := im.Dyn(tag)
 	if !ok {
@@ -212,9 +212,8 @@ func (im *Image) VersionTableSize(tag elf.DynTag) (size uint64, ok bool) {
 	return size, im.eachVersionRecord(tag, record, record) == nil
 }
 
-// chain calls do for each record of size bytes from an address on; each says at
-// nextAt how far it is to the next one, 0 at the end. Chains that overlap are not
-// followed without end: budget counts the records that there may be.
+// chain calls do for each record of size bytes from an address on. A record says at nextAt how far it is to the next
+// one, 0 at the end. budget bounds the number of records, so that overlapping chains end.
 func (im *Image) chain(d Dyn, addr, size, nextAt uint64, budget *uint64, do func(at uint64, b []byte) error) error {
 	for {
 		b, ok := im.Memory(addr, size)

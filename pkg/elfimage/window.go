@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// window is a reader that keeps the last block that it read, of a small file all of them, so that
-// the many small reads of a parse (a string here, a header there) cost few system calls.
+// window is a reader that keeps the last block that it read, or all blocks of a small file. So the many small reads
+// of a parse, a string here and a header there, cost few system calls.
 type window struct {
 	r    io.ReaderAt
 	size uint64
@@ -17,16 +17,16 @@ type window struct {
 	buf  []byte
 	most uint64   // size of a block, windowSize at most
 	held bool     // buf is the whole file, as far as loaded says
-	own  *buffers // what buf is a part of
+	own  *buffers // buf is a part of it
 
-	loaded uint64 // where held: a bit for each page of buf that has been read
+	loaded uint64 // if held: a bit for each page of buf that has been read
 }
 
 // bytes: the structures at the end of a small library, mostly; copying more costs more than it saves
 const windowSize = 8 << 10
 
-// buffers are used again by one image after another: a tool that looks at
-// thousands of small files would otherwise spend its time in the memory allocator.
+// buffers are used again by one image after another. Otherwise a tool that looks at thousands of small files would
+// spend its time in the memory allocator.
 type buffers struct {
 	block    [windowSize]byte
 	text     [256]byte // a string
@@ -42,7 +42,7 @@ type buffers struct {
 	versions []Version
 	owners   []Owner
 
-	// What a small file takes of them: an allocation of another size costs two page faults.
+	// A small file gets these sizes, because an allocation of another size costs two page faults.
 	firstPiece   [4096]byte
 	firstProgs   [16]Prog
 	firstDynamic [48]Dyn
@@ -68,7 +68,7 @@ func (w *window) spare() *buffers {
 // small files in one run take a seventh less time than with memory of their own.
 func (w *window) Alloc(n uint64) []byte {
 	own, at := w.spare(), uint64(len(w.spare().bytes))
-	if n > uint64(cap(own.bytes))-at { // what is in use stays with who has it
+	if n > uint64(cap(own.bytes))-at { // whoever uses the old memory keeps it
 		own.bytes, at = make([]byte, 0, max(n, 2*uint64(cap(own.bytes)), 4<<10)), 0
 	}
 	own.bytes = own.bytes[:at+n]
@@ -87,7 +87,7 @@ func (w *window) CopySections(sections []Section, more int) []Section {
 	return lent(&w.spare().ofSects, sections, more)
 }
 
-// lent is Alloc for a copy of what is not bytes.
+// lent is Alloc for a copy of values other than bytes.
 func lent[T any](own *[]T, of []T, more int) []T {
 	at, n := len(*own), len(of)+more
 	if n > cap(*own)-at {
@@ -97,9 +97,8 @@ func lent[T any](own *[]T, of []T, more int) []T {
 	return append((*own)[at:at:at+n], of...)
 }
 
-// reuse returns a slice of n elements in the memory of an earlier image's, or else
-// in new memory, which it remembers. The caller sets every element. There is no
-// room after the slice, so that appending to it never writes to what is shared.
+// reuse returns a slice of n elements in the memory of an earlier image's, or else in new memory, which it remembers.
+// The caller sets every element. Appending to it never writes to shared memory, because the slice has no spare room.
 func reuse[T any](old *[]T, n int) []T {
 	if cap(*old) < n {
 		*old = make([]T, n)
@@ -127,7 +126,7 @@ func (im *Image) Read(off, n uint64) ([]byte, error) {
 	return b, ReadFull(im, b, off)
 }
 
-// view is Read where that takes no memory.
+// view is Read if that takes no memory.
 func (w *window) view(off, n uint64) ([]byte, bool) {
 	switch {
 	case off > w.size || n > w.size-off:
@@ -186,8 +185,8 @@ func (w *window) ReadAt(p []byte, at int64) (int, error) {
 	case n > w.most/2 || off+n > w.size:
 		return w.r.ReadAt(p, at)
 	}
-	// Blocks begin at pages, or halves of them, and the last one ends where the file does:
-	// before the section headers there lies what else a parse reads, .dynamic most of all.
+	// Blocks begin at pages, or halves of them. The last one ends with the file, because what else a parse reads,
+	// .dynamic most of all, is before the section headers at the end.
 	start := off &^ (w.most/2 - 1)
 	if start+w.most > w.size {
 		start = max(w.size, w.most) - w.most
@@ -201,11 +200,11 @@ func (w *window) ReadAt(p []byte, at int64) (int, error) {
 	return copy(p, buf[off-start:]), nil
 }
 
-// wholeSize is the size in bytes up to which all of a file that has been read is kept: what looks at
-// a small file, and a plan most of all, reads most of its tables, and some of them again.
+// wholeSize is the size in bytes up to which everything read of a file is kept. Whoever looks at a small file, a plan
+// most of all, reads most of its tables, and some of them again.
 const wholeSize = 64 * PageSize // loaded has a bit for each page
 
-// hold keeps what is read of a small file, so that it is read once. Nothing but the head has been.
+// hold keeps what is read of a small file from now on, so that it is read once. Only the head has been read.
 func (w *window) hold() {
 	if w.size > wholeSize {
 		return
@@ -217,7 +216,7 @@ func (w *window) hold() {
 	}
 }
 
-// load reads those pages of a file that is kept that hold n bytes and have not been read.
+// load reads the pages of a kept file that hold n bytes and have not been read.
 func (w *window) load(off, n uint64) error {
 	end := off + n
 	for page := off / PageSize; page*PageSize < end; page++ {
@@ -238,8 +237,8 @@ func (w *window) load(off, n uint64) error {
 	return nil
 }
 
-// NextData returns the lowest offset from off on that is not in a hole of the file, or
-// the file's size, where the reader can tell; else off. A hole reads as zeros.
+// NextData returns the lowest offset, not below off, that is in no hole of the file, or the file's size. It returns
+// off if the reader cannot tell. A hole reads as zeros.
 func (w *window) NextData(off uint64) uint64 {
 	if s, ok := w.r.(interface{ NextData(off int64) int64 }); ok && !w.held {
 		return min(max(off, uint64(s.NextData(int64(off)))), max(off, w.size))
