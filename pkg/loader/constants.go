@@ -35,19 +35,19 @@ type Version int
 
 func (v Version) String() string { return "2." + strconv.Itoa(int(v)) }
 
-// Newest is what a loader counts as whose version is not known.
+// Newest is the assumed version of a loader whose version is not known.
 const Newest Version = 99
 
 // Interpreter is a dynamic loader and what was compiled into it.
 type Interpreter struct {
-	Path    string // as PT_INTERP names it, or as guessed where there is none; "" where that is not known
-	Becomes string // the loader that nix-ld at Path starts; "" where Path is one itself
+	Path    string // as PT_INTERP names it, or guessed without one; "" if not known
+	Becomes string // the loader that nix-ld at Path starts; "" if Path is the loader itself
 	Kind    Kind
 	Found   bool   // its file was there to be read
-	Why     string // what is wrong with it where no program starts with it: "does not exist"; "" otherwise
+	Why     string // why no program starts with it: "does not exist"; "" if one does
 	Store   bool   // it is in a Nix store: nixpkgs' patched glibc
 
-	Version Version  // of glibc; before 2.33, whose loaders do not say it, at most its version: see besideVersion
+	Version Version  // of glibc; loaders before 2.33 do not tell, then at most it: see besideVersion
 	Dirs    []string // default directories, each with a slash at its end
 	Cache   string   // path of ld.so.cache, "" for none
 	Preload string   // path of the list of libraries to preload, "" for none
@@ -90,7 +90,7 @@ func (l *Loader) readInterpreter(key systemKey) *Interpreter {
 	if strings.HasPrefix(path.Base(p), "ld-musl") {
 		in.Kind = Musl
 	}
-	data := in.read(l.files, l.abs(p)) // a relative one is the kernel's, from the working directory
+	data := in.read(l.files, l.abs(p)) // the kernel resolves a relative one from the working directory
 	if isNixLD(in.File, data) && !key.guessed {
 		at := cmp.Or(key.nixLD, nixLDLoader)
 		if data = in.read(l.files, at); in.Why != "" {
@@ -124,8 +124,8 @@ func (l *Loader) readInterpreter(key systemKey) *Interpreter {
 	if !in.Found && !in.Store {
 		in.Cache, in.Preload = "/etc/ld.so.cache", "/etc/ld.so.preload"
 	}
-	// DL_DST_LIB: what the first default directory is called below / or /usr, or
-	// else its last component (glibc's elf/Makefile, Debian's multiarch patch).
+	// DL_DST_LIB: the first default directory's path below / or /usr, or else its last component (glibc's
+	// elf/Makefile, Debian's multiarch patch).
 	first := strings.Trim(in.Dirs[0], "/")
 	in.Lib = path.Base(first)
 	if rest := strings.TrimPrefix(first, "usr/"); strings.HasPrefix(rest, "lib") {
@@ -134,7 +134,7 @@ func (l *Loader) readInterpreter(key systemKey) *Interpreter {
 	return in
 }
 
-// read reads a loader's file; nil where there is none to be read, and sets Found and Why.
+// read reads a loader's file, and sets Found and Why. It returns nil if it cannot.
 func (in *Interpreter) read(files *files.Files, p string) (data []byte) {
 	in.File = files.Open(p)
 	if in.Soname = in.File.Soname; in.Soname == "" {
@@ -156,8 +156,8 @@ func (in *Interpreter) read(files *files.Files, p string) (data []byte) {
 	return data
 }
 
-// What the loaders of others than glibc have among their strings. nix-ld is a static program that becomes the loader
-// of $NIX_LD, with $NIX_LD_LIBRARY_PATH for LD_LIBRARY_PATH, or these (src/main.rs of nix-community/nix-ld); stub-ld
+// Strings in loaders other than glibc's. nix-ld is a static program that becomes the loader of $NIX_LD, with
+// $NIX_LD_LIBRARY_PATH for LD_LIBRARY_PATH, or with these values (src/main.rs of nix-community/nix-ld); stub-ld
 // prints a message (nixos/modules/config/stub-ld.nix of nixpkgs).
 const (
 	muslText         = "musl libc"
@@ -167,8 +167,8 @@ const (
 	nixLDLibraryPath = "/run/current-system/sw/share/nix-ld/lib"
 )
 
-// noLoader says why a file is no dynamic loader, by what is in it; "" where it is one. Musl's is its libc, which has
-// no loader's name; glibc's has a soname.
+// noLoader says by its contents why a file is no dynamic loader; "" if it is one. musl's loader is its libc, whose
+// name is not a loader's; glibc's has a soname.
 func noLoader(f *files.File, data []byte) string {
 	var what string
 	switch skip := f.ELF.SkipReason(); {
@@ -200,19 +200,18 @@ func isNixLD(f *files.File, data []byte) bool {
 	return f.ELF != nil && f.Soname == "" && bytes.Contains(data, []byte(nixLDText))
 }
 
-// readsNotes reports whether a loader reads resolution notes, by the name that it has for the list of a directory which
-// a note names.
+// readsNotes reports whether a loader reads resolution notes. Such a loader contains the name that it gives to the
+// list of a directory from a note.
 func readsNotes(data []byte) bool { return bytes.Contains(data, []byte("\x00RESCACHE\x00")) }
 
-// ReadsNotes reports whether the loader at a path reads resolution notes; known is false where there is none to be
-// read.
+// ReadsNotes reports whether the loader at a path reads resolution notes. known is false if it cannot be read.
 func ReadsNotes(p string) (reads, known bool) {
 	b, err := regular.Read(p, maxLoader)
 	return readsNotes(b), err == nil
 }
 
-// releaseVersion finds glibc's version in a loader's constants, as ld.so --version prints it.
-// It does without a regular expression: to compile one takes longer than the search.
+// releaseVersion finds glibc's version in a loader's constants, as ld.so --version prints it. It uses no regular
+// expression, because compiling one takes longer than the search.
 func releaseVersion(data []byte) (v Version, ok bool) {
 	for {
 		if _, data, ok = bytes.Cut(data, []byte("release version 2.")); !ok {
@@ -227,8 +226,9 @@ func releaseVersion(data []byte) (v Version, ok bool) {
 // lastSilent is the last version of glibc whose loader does not say its version.
 const lastSilent Version = 32
 
-// besideVersion returns the version of a loader that does not say it: what the libc.so.6 beside its file says, or the
-// highest GLIBC_2.N that this defines, which is at most its release, and near it; else the last such version.
+// besideVersion returns the version of a loader that does not tell its own. It takes what the libc.so.6 beside the
+// file says, or the highest GLIBC_2.N that this defines, which is its release or a little less. Without either it is
+// lastSilent.
 func (l *Loader) besideVersion(in *Interpreter) Version {
 	libc := l.files.Open(path.Dir(l.files.Inside(in.File.Path)) + "/libc.so.6")
 	if libc.ELF == nil {
@@ -281,7 +281,7 @@ func isSystemDir(s []byte) bool {
 	return true
 }
 
-// constant returns the absolute path with that ending among a file's strings.
+// constant returns the absolute path with an ending among a file's strings.
 func constant(data []byte, ending string) string {
 	for rest := data; ; {
 		i := bytes.Index(rest, []byte(ending+"\x00"))
@@ -296,7 +296,7 @@ func constant(data []byte, ending string) string {
 	}
 }
 
-// defaultDirs is for a loader whose file is not there to be read.
+// defaultDirs is for a loader whose file cannot be read.
 func defaultDirs(in *Interpreter, a files.ABI) (dirs []string) {
 	if in.Store {
 		return []string{path.Dir(in.Path) + "/"}
@@ -345,10 +345,9 @@ func (l *Loader) muslSearch(in *Interpreter, y *system) {
 	}
 }
 
-// guess returns the loader of a library, which names none: the one beside the
-// libc.so.6 that its run path leads to, else the one that the file needs by
-// name, else the machine's usual one; "" for one of a store, of whose programs
-// the glibc is not known.
+// guess returns the loader of a library, which names none. It is the one beside the libc.so.6 that the run path leads
+// to, else the one that the file needs by name, else the machine's usual one. It is "" for a library in a store,
+// because its programs' glibc is not known.
 func (l *Loader) guess(f *files.File, origin string) string {
 	a, _ := f.ABI()
 	usual := systemOf(a).interpreter

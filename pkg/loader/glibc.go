@@ -43,8 +43,8 @@ func (s *Load) startGLibc() {
 		}
 	}
 	if s.Secure == "" {
-		// In a set-user-ID program only set-user-ID libraries of the default
-		// directories are preloaded; what LD_PRELOAD names is then no business of ours.
+		// A set-user-ID program preloads only set-user-ID libraries from the default directories. What LD_PRELOAD
+		// names does not matter then.
 		preload(PreloadList(s.Preload), Preload)
 	}
 	preload(s.system.preload, PreloadFile)
@@ -88,7 +88,7 @@ func (l *Loader) system(key systemKey, cpu CPU) *system {
 	if v, ok := l.systems.Load(key); ok {
 		return v.(*system)
 	}
-	if l.base != nil { // what an edit changes of a loader is its file alone
+	if l.base != nil { // an edit changes only a loader's file
 		y := *l.base.system(key, cpu)
 		in := *y.interp
 		if in.Path != "" {
@@ -131,9 +131,9 @@ func (s *Load) fromSystem(name string, r *outcome) {
 	}
 }
 
-// startAudits loads the auditing modules that the environment and the program name, each in a namespace
-// of its own (load_audit_modules in elf/rtld.c). The program's run path counts for
-// them and for what they need. One that cannot be loaded is ignored, with a message.
+// startAudits loads the auditing modules that the environment and the program name, each in a namespace of its own
+// (load_audit_modules in elf/rtld.c). The program's run path counts for them and for what they need. glibc ignores
+// one that cannot be loaded, with a message.
 func (s *Load) startAudits() {
 	for i, list := range [...]string{s.Environment.Audit, s.Main.File.Audit[0], s.Main.File.Audit[1]} {
 		cause := []Cause{AuditEnv, Audit, DepAudit}[i]
@@ -149,7 +149,7 @@ func (s *Load) startAudits() {
 			self := *s.self
 			self.names, self.Uses = slices.Clip(self.names), slices.Clip(self.Uses)
 			n.self = &self
-			caller := *s.self // it is the loader that opens them, with the program's $ORIGIN
+			caller := *s.self // the loader opens them, with the program's $ORIGIN
 			caller.names, caller.File, caller.origin = nil, nil, s.Main.origin
 			n.Main, n.Objects = &caller, []*Object{&caller}
 			o, _ := n.mapObject(name, &caller, cause)
@@ -158,7 +158,7 @@ func (s *Load) startAudits() {
 			if o.Found() && o.Err == "" && n.deps([]*Object{o}) {
 				n.checkVersions(n.Objects)
 			}
-			if n.phase == crashed { // not in a module's namespace alone
+			if n.phase == crashed { // this ends the whole program
 				s.stop("%s", n.Err)
 				s.crash()
 			}
@@ -167,7 +167,7 @@ func (s *Load) startAudits() {
 	}
 }
 
-// maxAudits bounds the auditing modules of a program: the loader has 16 namespaces.
+// maxAudits bounds the auditing modules of a program, because the loader has 16 namespaces.
 const maxAudits = 15
 
 // item is an object in the list of _dl_map_object_deps.
@@ -176,15 +176,13 @@ type item struct {
 	done bool
 }
 
-// maxRevisits bounds how often a library that others name by DT_AUXILIARY is moved
-// to the front and looked at again. Where two name each other that has no end:
-// glibc goes on until its stack is full.
+// maxRevisits bounds how often a library named by DT_AUXILIARY is moved to the front and looked at again. Two that
+// name each other have no end; glibc goes on until its stack is full.
 const maxRevisits = 1000
 
-// deps loads what the objects need, and what that needs, breadth first
-// (_dl_map_object_deps in elf/dl-deps.c). A library that DT_AUXILIARY or
-// DT_FILTER names stands before the object that names it. It answers false where the
-// loader stops.
+// deps loads what the objects need, and what that needs, breadth first (_dl_map_object_deps in elf/dl-deps.c). A
+// library named by DT_AUXILIARY or DT_FILTER goes before the object that names it. deps answers false if the loader
+// stops.
 func (s *Load) deps(roots []*Object) bool {
 	s.rounds++
 	listed := func(o *Object) bool { return o.round == s.rounds }
@@ -213,7 +211,7 @@ func (s *Load) deps(roots []*Object) bool {
 			s.stop("%s: DT_AUXILIARY or DT_FILTER entries form a cycle: the loader crashes", o.Path)
 			return false
 		}
-		at := run // where o stands, as auxiliary libraries move it back
+		at := run // where o is, because auxiliary libraries move it back
 		if o.settled {
 			for _, u := range o.Uses {
 				if u.Cause.Certain() && u.To.Found() && u.To.Err == "" && !listed(u.To) {
@@ -247,7 +245,7 @@ func (s *Load) deps(roots []*Object) bool {
 					}
 				}
 				if o.visits > 1 && slices.ContainsFunc(o.Uses, func(u Use) bool { return u.Name == name && !u.To.Found() }) {
-					continue // it is not there the second time either
+					continue // it will not be there the second time either
 				}
 				to, again := s.mapObject(name, o, cause)
 				if o.visits == 1 {
@@ -313,8 +311,8 @@ func (s *Load) ordered() []*Object {
 	return s.Objects
 }
 
-// moveBefore lets the loader compare a library's names before those of the library that
-// names it by DT_AUXILIARY or DT_FILTER: it moves it in its list of all objects.
+// moveBefore moves a library in the list of all objects before the one that names it by DT_AUXILIARY or DT_FILTER.
+// The loader then compares its names first.
 func (s *Load) moveBefore(o, by *Object) {
 	if by == s.ordered()[0] || !s.step(1+len(s.Objects)/8) { // no linker makes such a program
 		return
@@ -388,13 +386,13 @@ func (s *Load) mapObject(name string, loader *Object, cause Cause) (o *Object, a
 	return o, false
 }
 
-// object returns what a search for a name has found.
+// object makes an object of what a search for a name has found.
 func (r *outcome) object(name string, by *Object, cause Cause) *Object {
 	return &Object{Name: name, Path: r.path, File: r.file, Rule: r.rule, Entry: r.entry, List: r.list, Tried: r.tried,
 		NeededBy: by, Cause: cause, loader: by}
 }
 
-// Answers reports whether the loader takes the object, which is loaded, for one of a name.
+// Answers reports whether the loader takes the object, which is loaded, for what a name asks for.
 func (o *Object) Answers(name string) bool {
 	if !o.Found() || o.Err != "" {
 		return false
@@ -460,8 +458,7 @@ func (s *Load) search(name string, loader *Object, r *outcome) {
 	}
 }
 
-// byNote looks for a name where the resolution note of the object that asks for it says:
-// nixpkgs' ldcache.patch.
+// byNote looks for a name where the resolution note of the asking object says (nixpkgs' ldcache.patch).
 func (s *Load) byNote(name string, asks *Object, r *outcome) (done bool) {
 	if asks.File == nil || asks.noteless {
 		return false

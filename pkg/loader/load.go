@@ -38,8 +38,7 @@ const (
 	DepAudit     Cause = "DT_DEPAUDIT"  // likewise, for a library that the program needs
 )
 
-// Certain reports whether it makes the loader load a library at start, or together with
-// the one that asks for it.
+// Certain reports whether the loader loads such a library at start, or together with the one that asks for it.
 func (c Cause) Certain() bool {
 	return c != DlopenNote && c != DlopenString && c != DlopenScript && c != DlopenAsked
 }
@@ -49,7 +48,7 @@ func (c Cause) Optional() bool {
 	return c == Auxiliary || c == Preload || c == PreloadFile || c == AuditEnv || c == Audit || c == DepAudit
 }
 
-// Environment is what of a program's environment the loader's search depends on; "" is unset.
+// Environment holds the variables that the loader's search depends on; "" is unset.
 type Environment struct {
 	LibraryPath string // LD_LIBRARY_PATH
 	Preload     string // LD_PRELOAD
@@ -57,8 +56,8 @@ type Environment struct {
 	HWCapMask   string // LD_HWCAP_MASK
 	Tunables    string // GLIBC_TUNABLES, of which glibc.cpu.hwcaps and glibc.cpu.hwcap_mask count
 	BindNow     string // LD_BIND_NOW: unless it is empty, glibc binds all functions at the start
-	// NixLD and NixLDLibraryPath are NIX_LD and NIX_LD_LIBRARY_PATH, for programs whose loader is nix-ld, which has values
-	// of its own built in.
+	// NixLD and NixLDLibraryPath are NIX_LD and NIX_LD_LIBRARY_PATH, for programs whose loader is nix-ld. It also has
+	// built-in values.
 	NixLD, NixLDLibraryPath string
 }
 
@@ -74,7 +73,7 @@ type Options struct {
 	// ReadsNote says whether glibc's loaders read resolution notes: "yes", "no", or "" for what
 	// each loader's file says.
 	ReadsNote string
-	// Opened says that what files may open will be asked for: it is then read at once.
+	// Opened: what files may open will be asked for, so it is read at once.
 	Opened bool
 	// NoTries leaves out Object.Tried, which makes a run over many files faster.
 	NoTries bool
@@ -83,14 +82,14 @@ type Options struct {
 	Look func(f *files.File, im *elfimage.Image, r io.ReaderAt, head []byte) any
 }
 
-// Loader answers for many files, with what it has read kept. It is safe for concurrent use.
+// Loader answers for many files, and keeps what it has read. It is safe for concurrent use.
 type Loader struct {
 	o       Options
 	files   *files.Files
-	base    *Loader  // of which this is a view; or nil
+	base    *Loader  // this is a view of it; or nil
 	caches  sync.Map // string → func() (*ldcache.Cache, error)
 	systems sync.Map // systemKey → *system
-	cwd     string   // below the root, where that is not this machine's
+	cwd     string   // below the root, if that is not this machine's
 }
 
 // New returns a loader for the options.
@@ -122,16 +121,14 @@ func New(o Options) (*Loader, error) {
 	return l, nil
 }
 
-// Edited returns a loader like this one to which files are what edit makes of them: it sets Tag,
-// List, Interp and Note of those of File.Path that it knows. What either reads need not be read
-// again. edit is called from several goroutines.
+// Edited returns a loader like this one that sees files as edit changes them. edit sets Tag, List, Interp and Note of
+// the files that it knows by File.Path, and is called from several goroutines. The two loaders share what they read.
 func (l *Loader) Edited(edit func(*files.File)) *Loader {
 	return &Loader{o: l.o, cwd: l.cwd, files: l.files.Edited(edit), base: l}
 }
 
-// Unknown returns a loader like this one on the best processor of a machine, where files are to be loaded on a
-// processor that nobody named and that this machine does not have; nil where the processor is known, or all are the
-// same.
+// Unknown returns a loader like this one on the best processor of a machine. It returns nil if the processor was
+// named, if this machine has it, or if all are the same.
 func (l *Loader) Unknown(m elf.Machine) *Loader {
 	levels := Levels(m)
 	if l.o.CPU != "" && l.o.CPU != "native" || len(levels) == 0 || nativeCPU().machine == m {
@@ -142,13 +139,13 @@ func (l *Loader) Unknown(m elf.Machine) *Loader {
 	return &Loader{o: o, cwd: l.cwd, files: l.files}
 }
 
-// Environment returns what programs have that no wrapper starts.
+// Environment returns the environment of programs that no wrapper starts.
 func (l *Loader) Environment() Environment { return l.o.Environment }
 
 // Files returns the view of the file system.
 func (l *Loader) Files() *files.Files { return l.files }
 
-// Take reads an open file, to which a path below the root leads, so that it need not be opened again.
+// Take reads an open file, which a path below the root leads to, so that it need not be opened again.
 func (l *Loader) Take(p string, fd int) { l.files.TakeOpen(l.abs(p), fd) }
 
 // Path is [files.Files.Path], Host [files.Files.Host], Inside [files.Files.Inside].
@@ -156,11 +153,11 @@ func (l *Loader) Path(host string) string   { return l.files.Path(host) }
 func (l *Loader) Host(p string) string      { return l.files.Host(p) }
 func (l *Loader) Inside(host string) string { return l.files.Inside(host) }
 
-// Object is one file of a load, or a name for which there is none.
+// Object is one file of a load, or a name without a file.
 type Object struct {
 	Name     string      // as it was asked for, tokens replaced
-	Path     string      // as the loader prints it; "" where nothing was found
-	File     *files.File // nil where nothing was found
+	Path     string      // as the loader prints it; "" if nothing was found
+	File     *files.File // nil if nothing was found
 	Rule     Rule
 	Entry    string  // the entry of the list by which it was found, as written
 	List     *Object // whose DT_RPATH or DT_RUNPATH it was
@@ -170,9 +167,9 @@ type Object struct {
 	Tried []Try
 	// Err says why a file that was found stops the load.
 	Err string
-	// Why says why a name was not looked for at all; "" where it was.
+	// Why says why a name was not looked for at all; "" if it was.
 	Why string
-	// Lacks are the symbol versions that others need of it and that it does not define.
+	// Lacks are the symbol versions that others need of it and it does not define.
 	Lacks []Lack
 	Uses  []Use // in the order of loading
 
@@ -180,15 +177,15 @@ type Object struct {
 	loader *Object // l_loader: whose DT_RPATH is searched next
 	names  []string
 	list   []element // the directories of its DT_RPATH or DT_RUNPATH; nil until they are asked for
-	// noteless: the loader has come to where its resolution note is malformed.
+	// noteless: the loader has reached the malformed part of its resolution note.
 	noteless bool
 	late     bool // loaded by dlopen, or for a library that is
-	settled  bool // what it needs was looked for, by a start or a dlopen that is done
-	// awaited: it is missing, and was looked for in a driver link that does not exist.
+	settled  bool // a finished start or dlopen has looked for what it needs
+	// awaited: it is missing, and a driver link that does not exist was searched.
 	awaited bool
 	fails   string // see Fails
 
-	// Of the last call of deps that came to it, by its number.
+	// These are of the last call of deps that reached it, by the call's number.
 	round, visits int
 	visited       int
 }
@@ -216,34 +213,34 @@ type Try struct {
 	Alien bool    // it is for another class or machine: see [files.ABI.Refuses]
 }
 
-// Load is what one program, or library, loads. Its conditions stay as they were asked; the namespace and the rest grow
-// as it goes on. What is in a file is a [files.File], which many loads share and none changes.
+// Load is what one program or library loads. Its conditions never change; the namespace and the rest grow during the
+// load. A file's contents are a [files.File], which many loads share and none changes.
 type Load struct {
 	Conditions
 	Namespace
 	// Audits are the loads of auditing modules, each in a namespace of its own.
 	Audits []*Load
-	// Opened and Failed are the calls of dlopen that succeeded, and those that left nothing.
+	// Opened and Failed are the calls of dlopen that succeeded, and those that failed.
 	Opened, Failed []*Opening
 	Err            string // why the program would not start: the first fatal error
-	// Truncated is set where the search was given up because it had no end in sight.
+	// Truncated: the search was given up because it had no end in sight.
 	Truncated bool
 
 	phase   phase
 	opening *Opening // the call of dlopen whose libraries are being checked
-	// What was done: directories searched and names compared, places remembered, calls of deps.
+	// Counts of work: directories searched and names compared, places remembered, calls of deps.
 	steps, tries, rounds int
 }
 
-// Conditions are what a search depends on beside the files: what was asked, and what follows from that. Nothing changes
+// Conditions are what a search depends on beside the files: what was asked, and what follows from it. Nothing changes
 // them.
 type Conditions struct {
 	Environment
 	Role   Role
 	Interp *Interpreter
 	CPU    CPU
-	// Secure says by what the program runs with more rights than its caller (AT_SECURE): "set-user-ID", "set-group-ID",
-	// "file capabilities"; "" where it does not.
+	// Secure says what gives the program more rights than its caller has (AT_SECURE): "set-user-ID", "set-group-ID"
+	// or "file capabilities"; "" for nothing.
 	Secure string
 
 	l      *Loader
@@ -260,7 +257,7 @@ type Namespace struct {
 
 	self  *Object   // the loader
 	base  *Object   // the program, whose DT_RPATH counts in every namespace
-	order []*Object // in which the loader compares names, where that is not Objects
+	order []*Object // the order in which the loader compares names, if not Objects
 }
 
 // Role is what a file is to the kernel and the loader.
@@ -279,17 +276,17 @@ type phase int
 const (
 	starting phase = iota
 	crashed        // the loader fails at an assertion, or crashes, before it has loaded all
-	started        // all that is loaded at start is there: errors are dlopen's, and the program's to deal with
+	started        // all that is loaded at start is there; errors are now dlopen's, for the program to handle
 )
 
-// Bounds of one load, far above what real programs need, for files made to keep
-// us busy: libraries, directories searched and names compared, places remembered.
+// Bounds of one load against malicious files, far above what real programs need: libraries, directories searched and
+// names compared, places remembered.
 const (
 	maxObjects = 5000
 	maxSteps   = 1_000_000
 	maxTries   = 100_000
-	// maxElements is how many entries of one list are looked at: each costs look-ups
-	// for all hardware directories, and is remembered.
+	// maxElements bounds the entries of one list that are looked at. Each costs look-ups in all hardware directories,
+	// and memory.
 	maxElements = 4096
 )
 
@@ -298,24 +295,23 @@ type NotLoadable struct{ Reason elfimage.Reason }
 
 func (e *NotLoadable) Error() string { return "no loader loads it: " + string(e.Reason) }
 
-// Unreadable is the error for a file that cannot be read, which says nothing of what is in it.
+// Unreadable is the error for a file that cannot be read. It says nothing about the contents.
 type Unreadable string
 
 func (e Unreadable) Error() string { return string(e) }
 
-// Load finds what the file at a path below the root loads at start. An error, which
-// does not name the path, is returned where the file itself cannot be examined;
-// what is wrong with its libraries is in the result.
+// Load finds what the file at a path below the root loads at start. The error says why the file itself cannot be
+// examined, and does not name the path. What is wrong with its libraries is in the result.
 func (l *Loader) Load(p string) (*Load, error) { return l.Start(p, "", l.o.Environment) }
 
-// Start is Load in an environment; of a library, as a program with an interpreter loads it: see [Loader.Direct].
+// Start is Load in an environment. A library is loaded as by a program with an interpreter: see [Loader.Direct].
 func (l *Loader) Start(p, interp string, env Environment) (*Load, error) {
 	return l.load(p, interp, Conditions{Environment: env})
 }
 
-// Direct finds the libraries that a file itself asks for, not what those ask for, as a
-// program with an interpreter finds them that opens the file with dlopen; "" for the
-// interpreter that the file names or, where it names none, the usual one.
+// Direct finds the libraries that a file itself asks for, not what those ask for. It finds them as for a program with
+// that interpreter that opens the file with dlopen. The interpreter "" is the one that the file names, else the usual
+// one.
 func (l *Loader) Direct(p, interp string) (*Load, error) {
 	return l.load(p, interp, Conditions{Environment: l.o.Environment, direct: true})
 }
@@ -329,7 +325,7 @@ func (l *Loader) load(p, interp string, asked Conditions) (*Load, error) {
 		if why := f.Problem(); errors.As(f.Err, new(files.ReadError)) {
 			return nil, Unreadable(why)
 		} else if f.Err != nil {
-			return nil, f.Err // which may be that it contradicts itself
+			return nil, f.Err // it may contradict itself
 		} else if f.IsNoELF() {
 			return nil, elfimage.ErrNotELF
 		} else if why != "" {
@@ -353,8 +349,8 @@ func (l *Loader) load(p, interp string, asked Conditions) (*Load, error) {
 	s.abi, _ = f.ABI()
 	main := &Object{Name: p, Path: p, File: f, Rule: ByProgram, origin: originOf(l.abs(p))}
 	s.Main, s.base, s.Objects = main, main, append(s.Objects, main)
-	// A program's $ORIGIN is the directory of /proc/self/exe, which has no links
-	// in it (elf/dl-origin.c); a library's is the directory of the path it was found by.
+	// A program's $ORIGIN is the directory of /proc/self/exe, which is free of links (elf/dl-origin.c). A library's
+	// is the directory of the path by which it was found.
 	if f.Interp != "" && (f.Soname == "" || f.Type == elf.ET_EXEC || f.Flags1&elf.DF_1_PIE != 0) {
 		s.Role, s.Secure, main.origin = Program, f.Secure(), originOf(l.files.Inside(f.Path))
 	}
@@ -388,8 +384,7 @@ func (l *Loader) load(p, interp string, asked Conditions) (*Load, error) {
 	return s, nil
 }
 
-// Stops says why the program would not start, by the kernel's account or the loader's;
-// "" where it would.
+// Stops says why the kernel or the loader would not start the program; "" if they would.
 func (s *Load) Stops() string {
 	if in := s.Interp; s.Err == "" && in != nil && s.Main.File.Interp != "" && in.Why != "" {
 		return fmt.Sprintf("its interpreter %s %s", in.Path, in.Why)
@@ -413,8 +408,8 @@ func (l *Loader) abs(p string) string {
 	return strings.TrimSuffix(l.cwd, "/") + "/" + p
 }
 
-// originOf is the directory of an absolute path, as text: ".." and links stay
-// (_dl_new_object in elf/dl-object.c).
+// originOf is the directory part of an absolute path, with ".." and links as they are (_dl_new_object in
+// elf/dl-object.c).
 func originOf(p string) string {
 	i := strings.LastIndexByte(p, '/')
 	if i <= 0 {
@@ -438,15 +433,14 @@ func (s *Load) stop(format string, args ...any) {
 	}
 }
 
-// crash records that the loader does not come to the end of the start.
+// crash records that the loader does not finish the start.
 func (s *Load) crash() {
 	if s.phase == starting {
 		s.phase = crashed
 	}
 }
 
-// Missing returns the certain libraries for which nothing was found, each name
-// once for each object that asks.
+// Missing returns the certain libraries that were not found, each name once for each object that asks.
 func (s *Load) Missing() []*Object {
 	var out []*Object
 	for _, o := range s.Objects {
@@ -457,8 +451,8 @@ func (s *Load) Missing() []*Object {
 	return out
 }
 
-// Fails says why opening the object would fail, for itself or for what it needs, the nearer
-// first; "" where it would not.
+// Fails says why opening the object would fail, because of itself or of what it needs, the nearest first; "" if it
+// would not.
 func (o *Object) Fails() string {
 	if o.fails != "" {
 		return o.fails
@@ -487,8 +481,8 @@ func (o *Object) Fails() string {
 	return ""
 }
 
-// Passed says what is wrong with the first file of the name that is there, and was passed
-// over: its path and why. Both are "" where there is none.
+// Passed returns the path of the first file of the name that is there and was passed over, and what is wrong with it.
+// Both are "" if there is none.
 func (o *Object) Passed() (path, why string) {
 	for _, t := range o.Tried {
 		if t.There {
@@ -505,7 +499,7 @@ func (o *Object) Found() bool { return o.Rule != NotFound }
 type element struct {
 	dir   string // tokens replaced, with a slash at its end; "" is the working directory
 	entry string // as written
-	// ignored says why the loader does not search it; "" where it does.
+	// ignored says why the loader does not search it; "" if it does.
 	ignored string
 }
 
@@ -574,7 +568,7 @@ type outcome struct {
 	awaited bool
 }
 
-// try remembers a place where nothing was taken, and answers false.
+// try remembers a place where nothing was taken, and returns false.
 func (s *Load) try(r *outcome, t Try) bool {
 	if s.tries++; !s.l.o.NoTries && s.tries <= maxTries {
 		r.tried = append(r.tried, t)
@@ -601,8 +595,8 @@ func (s *Load) take(r *outcome, f *files.File, t Try) bool {
 	return true
 }
 
-// mapped returns the library that is in the process already and is a file, under whatever name; nil for none. One that
-// could not be loaded, though nothing stopped for that, is not in it.
+// mapped returns the library in the process that is the given file, under any name; nil for none. A library that
+// could not be loaded is not in the process, even if nothing stopped because of it.
 func (s *Load) mapped(f *files.File) *Object {
 	for _, known := range s.Objects {
 		if known != s.Main && known != s.self && known.Found() && known.Err == "" && known.File != nil && known.File.Is(f) {
@@ -612,7 +606,7 @@ func (s *Load) mapped(f *files.File) *Object {
 	return nil
 }
 
-// step counts work; it answers false once there has been too much of it.
+// step counts work, and returns false once there has been too much.
 func (s *Load) step(n int) bool {
 	if s.steps += n; s.steps <= maxSteps {
 		return true
@@ -626,7 +620,7 @@ func (s *Load) step(n int) bool {
 	return false
 }
 
-// isDriverLink reports whether a directory is one that the host's driver is looked for in.
+// isDriverLink reports whether the host's driver is looked for in a directory.
 func (l *Loader) isDriverLink(dir string) bool {
 	dir = runpath.Key(dir)
 	return dir == driver.Link || dir == driver.Link32 || l.o.DriverLink != "" && dir == runpath.Key(l.o.DriverLink)
@@ -634,7 +628,7 @@ func (l *Loader) isDriverLink(dir string) bool {
 
 // existing returns which subdirectories of an absolute directory there are.
 func (l *Loader) existing(dir string, subs []string) (out []string) {
-	bare := func(dir string) string { // as the loader looks at it: the last slash may be the byte that is one too many
+	bare := func(dir string) string { // as the loader looks at it; the last slash may make it a byte too long
 		if len(dir) < 4096 {
 			return dir
 		}
@@ -642,7 +636,7 @@ func (l *Loader) existing(dir string, subs []string) (out []string) {
 	}
 	names := l.files.Names(bare(dir))
 	for _, sub := range subs {
-		// The listing, which the search needs anyway, spares a look for each.
+		// The search needs the listing anyway, and it saves a look-up for each.
 		first, _, _ := strings.Cut(sub, "/")
 		if (sub == "" || names == nil || names[first]) && l.files.IsDir(bare(dir+sub)) {
 			out = append(out, sub)
@@ -702,7 +696,7 @@ func (s *Load) openPath(name string, dirs []element, rule Rule, list *Object, r 
 	return false
 }
 
-// Cache returns the ld.so.cache at a path below the root; nil where there is none that the loader could use.
+// Cache returns the ld.so.cache at a path below the root; nil if there is none that the loader could use.
 func (l *Loader) Cache(p string) (*ldcache.Cache, error) {
 	if l.base != nil { // nobody edits it
 		return l.base.Cache(p)
@@ -722,9 +716,8 @@ func (l *Loader) Cache(p string) (*ldcache.Cache, error) {
 	return v.(func() (*ldcache.Cache, error))()
 }
 
-// Expand returns the directory that an entry of an object's run path names, with
-// a trailing slash only where the entry is "/"; the working directory for an empty
-// entry. ok is false where the loader ignores the entry.
+// Expand returns the directory that an entry of an object's run path names, without a trailing slash unless it is
+// "/". An empty entry is the working directory. ok is false if the loader ignores the entry.
 func (s *Load) Expand(o *Object, entry string) (dir string, ok bool) {
 	if entry == "" {
 		return s.l.cwd, true
@@ -749,9 +742,8 @@ func (s *Load) Expand(o *Object, entry string) (dir string, ok bool) {
 	return s.l.abs(dir), true
 }
 
-// In returns the file that a search of one directory for a name without a slash
-// would find, glibc-hwcaps subdirectories aside; nil where the loader of this
-// load would pass it over. why says what is wrong with a file that is there.
+// In returns the file that a search of one directory, without glibc-hwcaps subdirectories, finds for a name without a
+// slash. It is nil if this load's loader would pass it over. why says what is wrong with a file that is there.
 func (s *Load) In(dir, name string) (f *files.File, why string) {
 	f = s.l.files.OpenIn(dir, name)
 	if f.Errno != 0 {
@@ -766,7 +758,7 @@ func (s *Load) In(dir, name string) (f *files.File, why string) {
 	return f, ""
 }
 
-// Holds reports whether In finds a file; none where dir is "".
+// Holds reports whether In finds a file; it finds none if dir is "".
 func (s *Load) Holds(dir, name string) bool {
 	if dir == "" {
 		return false
@@ -775,8 +767,8 @@ func (s *Load) Holds(dir, name string) bool {
 	return f != nil
 }
 
-// Noted returns the file that an object's own resolution note leads to for a name, and where it was
-// found, whether the loader reads notes or not; nil for none.
+// Noted returns the file that an object's own resolution note leads to for a name, and where it was found; nil for
+// none. It does not matter whether the loader reads notes.
 func (s *Load) Noted(o *Object, name string) (f *files.File, path string) {
 	if s.Interp == nil || s.Interp.Kind != GLibc {
 		return nil, ""
@@ -786,8 +778,8 @@ func (s *Load) Noted(o *Object, name string) (f *files.File, path string) {
 	return r.file, r.path
 }
 
-// Own returns the file that an object's own run path leads to for a name without a slash,
-// where it was found, and the entry; nil for none.
+// Own returns the file that an object's own run path leads to for a name without a slash; nil for none. It also
+// returns where the file was found, and the entry.
 func (s *Load) Own(o *Object, name string) (f *files.File, path, entry string) {
 	if o.File == nil || o.File.Tag == 0 || s.Interp == nil || strings.Contains(name, "/") {
 		return nil, "", ""
@@ -804,8 +796,8 @@ func (s *Load) Own(o *Object, name string) (f *files.File, path, entry string) {
 	return r.file, r.path, r.entry
 }
 
-// Default returns the file that the loader would find for a name without any run
-// path or environment: by its cache, then in its default directories; nil for none.
+// Default returns the file that the loader would find for a name without any run path or environment, in its cache
+// and then in its default directories; nil for none.
 func (s *Load) Default(name string) *files.File {
 	r := &outcome{}
 	if s.Interp == nil || s.Interp.Kind != GLibc || strings.Contains(name, "/") {
@@ -818,8 +810,8 @@ func (s *Load) Default(name string) *files.File {
 	return r.file
 }
 
-// Ignored returns, of the entries that the loader ignores because the program runs
-// with more rights than its caller, the first that would lead to a name: the directory.
+// Ignored returns the directory of the first ignored entry that would lead to a name. The loader ignores entries if
+// the program has more rights than its caller.
 func (s *Load) Ignored(o *Object, name string) (dir string) {
 	if s.Secure == "" || o.File == nil {
 		return ""
@@ -842,9 +834,9 @@ func (s *Load) Ignored(o *Object, name string) (dir string) {
 // UsualInterpreter is [Loader.UsualInterpreter] for programs like the file.
 func (s *Load) UsualInterpreter() string { return s.l.UsualInterpreter(s.abi, s.Interp.Kind) }
 
-// UsualInterpreter returns the loader of this system's own programs of an files.ABI and a C library: where
-// distributions have it, else the one that /bin/sh names, as NixOS has its loaders in the store alone; "" where there
-// is none.
+// UsualInterpreter returns the loader of this system's own programs for a files.ABI and a C library; "" if there is
+// none. It is where distributions have it, else the one that /bin/sh names, because NixOS has its loaders only in the
+// store.
 func (l *Loader) UsualInterpreter(abi files.ABI, kind Kind) string {
 	places, shell := []string{systemOf(abi).interpreter}, l.files.Open("/bin/sh")
 	if a, ok := shell.ABI(); ok && shell.Interp != "" && abi.Accepts(a) {
@@ -863,8 +855,8 @@ func (l *Loader) Interpreter(p string, abi files.ABI) *Interpreter {
 	return l.system(systemKey{interp: p, nixLD: l.o.NixLD, abi: abi}, cpuFor(l.o.CPU, abi.Machine)).interp
 }
 
-// OfTheHost returns the library of a name that the host's own ld.so.cache has for the file's
-// files.ABI, where the file's loader reads another cache, or none; "" for none.
+// OfTheHost returns the library of a name in the host's own ld.so.cache, for the file's files.ABI; "" for none. It is
+// for files whose loader reads another cache, or none.
 func (s *Load) OfTheHost(name string) string {
 	if s.Interp.Cache == ldcache.Path {
 		return ""

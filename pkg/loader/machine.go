@@ -19,10 +19,10 @@ func cacheABI(a files.ABI) ldcache.ABI {
 	return ldcache.ABI{Machine: a.Machine, Class: a.Class, Flags: a.Flags}
 }
 
-// verify is open_verify of elf/dl-load.c for a file that exists: why the loader
-// passes it over (it goes on with the search), or why it gives up (fatal). debian says
-// that it has Debian's patch unsubmitted-ldso-machine-mismatch.diff, which looks at the
-// machine before the byte order, both as they stand for a file of the loader's own order.
+// verify is open_verify of elf/dl-load.c for a file that exists. It returns why the loader passes the file over and
+// goes on (skip), or why it gives up (fatal). debian: the loader has Debian's patch
+// unsubmitted-ldso-machine-mismatch.diff, which looks at the machine before the byte order, both read in the loader's
+// own order.
 func verify(a files.ABI, f *files.File, debian bool) (skip, fatal string) {
 	if err, ok := f.Err.(files.ReadError); ok {
 		return "", err.Error()
@@ -89,8 +89,8 @@ func verify(a files.ABI, f *files.File, debian bool) (skip, fatal string) {
 	return "", ""
 }
 
-// lastABIVersion returns the highest EI_ABIVERSION that glibc takes of a file of ELFOSABI_LINUX (libc-abis of glibc
-// since 2.28, whose lines count up: UNIQUE, IFUNC on some machines, ABSOLUTE).
+// lastABIVersion returns the highest EI_ABIVERSION that glibc accepts in a file of ELFOSABI_LINUX. glibc's libc-abis,
+// since 2.28, counts it by lines: UNIQUE, IFUNC on some machines, ABSOLUTE.
 func lastABIVersion(m elf.Machine) byte {
 	switch m {
 	case elf.EM_X86_64, elf.EM_386, elf.EM_PPC, elf.EM_PPC64, elf.EM_SPARC, elf.EM_SPARCV9, elf.EM_RISCV:
@@ -99,13 +99,13 @@ func lastABIVersion(m elf.Machine) byte {
 	return 2
 }
 
-// A CPU is what the processor contributes to the search.
+// A CPU is what the search needs to know of the processor.
 type CPU struct {
 	// Subdirs are the glibc-hwcaps subdirectories in use, the best first
 	// (each machine's dl-hwcaps-subdirs.c).
 	Subdirs []string
-	// legacy are the names of which glibc before 2.37 combined subdirectories
-	// (elf/dl-hwcaps.c): hardware capabilities, then the platform; "tls" comes on top.
+	// legacy are the names that glibc before 2.37 combined to subdirectories (elf/dl-hwcaps.c): hardware
+	// capabilities, then the platform. "tls" is added to them.
 	legacy []string
 	// isa are the levels of x86-64 that the processor has, a bit each
 	// (GNU_PROPERTY_X86_ISA_1_…); 0 for other machines.
@@ -116,8 +116,8 @@ type CPU struct {
 
 var x86Levels = []string{"x86-64-v4", "x86-64-v3", "x86-64-v2"}
 
-// What levels of x86-64 need beside what is below them, the least first, and what platforms and avx512_1 do, by the
-// kernel's names (sysdeps/x86_64/dl-hwcaps_subdirs.c, sysdeps/x86/cpu-features.c).
+// What each level of x86-64 needs more than the one below, the lowest first, and what platforms and avx512_1 need, by
+// the kernel's names (sysdeps/x86_64/dl-hwcaps_subdirs.c, sysdeps/x86/cpu-features.c).
 var x86LevelFeatures = []string{"cx16 lahf_lm popcnt pni ssse3 sse4_1 sse4_2",
 	"avx avx2 bmi1 bmi2 f16c fma abm movbe", "avx512f avx512bw avx512cd avx512dq avx512vl"}
 
@@ -130,8 +130,7 @@ const (
 // CPUNames are the values that ParseCPU knows beside "native" and "baseline".
 var CPUNames = []string{"x86-64-v2", "x86-64-v3", "x86-64-v4", "power9", "power10", "z13", "z14", "z15", "z16", "z17"}
 
-// Levels returns the glibc-hwcaps subdirectories of a machine, the best processor's
-// first; nil where there are none.
+// Levels returns the glibc-hwcaps subdirectories of a machine, the best processor's first; nil if there are none.
 func Levels(m elf.Machine) []string {
 	switch m {
 	case elf.EM_X86_64:
@@ -144,8 +143,8 @@ func Levels(m elf.Machine) []string {
 	return nil
 }
 
-// cpuFor returns the processor of a name for programs of a machine: "native" is
-// this machine's where it can run them, "baseline" the least that there is.
+// cpuFor returns the processor of a name for programs of a machine. "native" is this machine's, if it can run them,
+// and "baseline" the least.
 func cpuFor(name string, m elf.Machine) CPU {
 	if name == "" || name == "native" {
 		if cpu := nativeCPU(); cpu.machine == m {
@@ -193,8 +192,8 @@ var nativeCPU = sync.OnceValue(func() native {
 	intel := false
 	if f, err := os.Open("/proc/cpuinfo"); err == nil {
 		defer f.Close()
-		// The first processor's part alone: the kernel writes the text while it is read, which takes its time on a machine
-		// with many.
+		// Only the first processor's part, because the kernel writes the text while it is read, which is slow with
+		// many processors.
 		for lines := bufio.NewScanner(f); lines.Scan() && lines.Text() != ""; {
 			key, value, _ := strings.Cut(lines.Text(), ":")
 			switch strings.TrimSpace(key) {
@@ -214,7 +213,7 @@ var nativeCPU = sync.OnceValue(func() native {
 		}
 		return native{cpu, elf.EM_AARCH64}
 	}
-	// Kernels of some virtual machines leave "abm" (LZCNT) out, which the loader sees by CPUID. Every processor with
+	// Kernels of some virtual machines leave out "abm" (LZCNT), which the loader sees by CPUID. Every processor with
 	// AVX2 and BMI1 has it.
 	has["abm"] = has["abm"] || has["avx2"] && has["bmi1"]
 	all := func(flags ...string) bool {
@@ -272,8 +271,8 @@ func (c CPU) subdirs(in *Interpreter) []string {
 	return out
 }
 
-// combined returns the names that glibc of a version before 2.37 combines. On x86-64 it has had hardware capabilities
-// since 2.26, of which "x86_64" since 2.27; before them the platform was the kernel's alone (sysdeps/x86/dl-hwcap.h,
+// combined returns the names that a glibc before 2.37 combines. On x86-64 it has had hardware capabilities since
+// 2.26, and "x86_64" among them since 2.27. Before, only the kernel named the platform (sysdeps/x86/dl-hwcap.h,
 // cpu-features.c).
 func (c CPU) combined(v Version) []string {
 	names := slices.Clone(c.legacy)

@@ -26,7 +26,7 @@ func (s *Load) startMusl() {
 	s.muslDeps(0)
 }
 
-// muslDeps loads what the objects from an index on need; what is loaded so is appended.
+// muslDeps loads what the objects from an index on need, and appends it.
 func (s *Load) muslDeps(from int) {
 	for i := from; i < len(s.Objects) && !(s.direct && i > 0); i++ {
 		o := s.Objects[i]
@@ -46,14 +46,14 @@ func (s *Load) muslDeps(from int) {
 // muslReserved are the libraries that are one with musl's loader (load_library).
 var muslReserved = []string{"c.", "pthread.", "rt.", "m.", "dl.", "util.", "xnet."}
 
-// MuslItself reports whether musl's loader answers to the name of a library itself.
+// MuslItself reports whether musl's loader itself answers to a library's name.
 func MuslItself(name string) bool {
 	rest, ok := strings.CutPrefix(name, "lib")
 	return ok && slices.ContainsFunc(muslReserved, func(r string) bool { return strings.HasPrefix(rest, r) })
 }
 
-// muslLoad is load_library. A library that is loaded answers to the last part of
-// the path at which it was found, not to its soname.
+// muslLoad is load_library. A loaded library answers to the last part of the path where it was found, not to its
+// soname.
 func (s *Load) muslLoad(name string, by *Object, cause Cause) (o *Object, again bool) {
 	miss := func(r *outcome) (*Object, bool) {
 		o := &Object{Name: name, Rule: NotFound, NeededBy: by, Cause: cause, Tried: r.tried}
@@ -109,8 +109,8 @@ func (s *Load) muslLoad(name string, by *Object, cause Cause) (o *Object, again 
 	return o, false
 }
 
-// muslVerify is what map_library refuses, and what it does not check and then fails
-// or crashes at. Unlike glibc it takes programs, for any OS ABI.
+// muslVerify says what map_library refuses, or fails or crashes at because it does not check. Unlike glibc it takes
+// programs, and any OS ABI.
 func (s *Load) muslVerify(o *Object, f *files.File) string {
 	own := *f
 	if f.Ident[elf.EI_CLASS] == byte(s.abi.Class) {
@@ -130,7 +130,7 @@ func (s *Load) muslVerify(o *Object, f *files.File) string {
 	if f.Type != elf.ET_EXEC {
 		return ""
 	}
-	// It must lie at its own addresses: EBUSY where something is there already.
+	// It must be mapped at its own addresses; EBUSY if something is there already.
 	for _, other := range s.Objects {
 		if g := other.File; other != o && g != nil && other.Found() && other.Err == "" && g.Type == elf.ET_EXEC &&
 			f.First < g.End && g.First < f.End {
@@ -140,9 +140,8 @@ func (s *Load) muslVerify(o *Object, f *files.File) string {
 	return ""
 }
 
-// muslSearchFor: LD_LIBRARY_PATH, the run paths of the object that asks and of
-// those that loaded it, then the default list. musl knows no difference between
-// DT_RPATH and DT_RUNPATH.
+// muslSearchFor: LD_LIBRARY_PATH, the run paths of the object that asks and of those that loaded it, then the default
+// list. To musl DT_RPATH and DT_RUNPATH are the same.
 func (s *Load) muslSearchFor(name string, by *Object, r *outcome) bool {
 	if found, stop := s.muslOpen(name, s.env, ByEnv, nil, r); found || stop {
 		return found
@@ -197,7 +196,8 @@ func (s *Load) muslList(o *Object) []element {
 	return out
 }
 
-// muslExpand replaces the only token that musl knows; what follows it is no part of its name, as it would be for glibc.
+// muslExpand replaces the only token that musl knows. Unlike glibc, musl never takes what follows for a part of its
+// name.
 func muslExpand(entry, origin string) string {
 	return strings.NewReplacer("$ORIGIN", origin, "${ORIGIN}", origin).Replace(entry)
 }
@@ -210,7 +210,7 @@ func muslOrigin(p string) string {
 	return p[:i]
 }
 
-// muslOpen is path_open. The first file that opens is taken, whatever is in it.
+// muslOpen is path_open. It takes the first file that opens, whatever it contains.
 func (s *Load) muslOpen(name string, dirs []element, rule Rule, list *Object, r *outcome) (found, stop bool) {
 	for _, e := range dirs {
 		if !s.step(1) {

@@ -16,18 +16,18 @@ type Opening struct {
 	Again   bool      // it was there already
 	Global  bool      // what is opened later finds its symbols: RTLD_GLOBAL
 	Sure    bool      // it is called whenever the program, or script, is run
-	Brought []*Object // what it loaded, in this order; where it failed, what is gone again
-	Why     string    // why it failed; "" where it succeeded
-	// Later is, of a call that failed, the same one after others, where it succeeds then; else nil.
+	Brought []*Object // what it loaded, in this order; if it failed, that is gone again
+	Why     string    // why it failed; "" if it succeeded
+	// Later is the same call after others, if this one failed and that one succeeds; else nil.
 	Later *Opening
-	// Lacks are, of a call that failed, the versions that libraries lack which were there before.
+	// Lacks are the versions that made the call fail because libraries that were there before lack them.
 	Lacks []Lack
 }
 
 // Open calls dlopen in an object, for a library with all that it needs. It succeeds as a whole, or leaves what was
-// there before, with the names by which that was matched (dl_open_worker of elf/dl-open.c; dlopen of musl's
-// ldso/dynlink.c). One that lacks nothing but libraries of the driver, for which a driver link is searched that does
-// not exist, succeeds, as it does where there is a driver; [Object.Fails] says what it lacks here.
+// there before, which keeps the names by which it was matched (dl_open_worker of elf/dl-open.c; dlopen of musl's
+// ldso/dynlink.c). A call that lacks only the driver's libraries, in a driver link that does not exist, succeeds, as
+// it would with a driver. [Object.Fails] says what it lacks here.
 func (s *Load) Open(name string, by *Object, cause Cause, feature string) *Opening {
 	p := &Opening{Name: name, By: by, Cause: cause, Feature: feature}
 	before, whole := len(s.Objects), true
@@ -50,7 +50,7 @@ func (s *Load) Open(name string, by *Object, cause Cause, feature string) *Openi
 		p.To.NeededBy = by
 	}
 	s.opening = p
-	if s.Interp.Kind != Musl && whole && !slices.ContainsFunc(p.Brought, stops) { // else the loader comes no further
+	if s.Interp.Kind != Musl && whole && !slices.ContainsFunc(p.Brought, stops) { // else the loader gets no further
 		s.checkStack(p.Brought)
 		s.checkTLS(p.Brought)
 		s.checkVersions(p.Brought)
@@ -84,7 +84,7 @@ func (s *Load) Asks(o *Object) []Use {
 	return all
 }
 
-// WithFailed returns the objects, and those that calls of dlopen brought which failed.
+// WithFailed returns the objects, and those that failed calls of dlopen brought.
 func (s *Load) WithFailed() []*Object {
 	all := slices.Clip(s.Objects)
 	for _, p := range s.Failed {
@@ -93,15 +93,15 @@ func (s *Load) WithFailed() []*Object {
 	return all
 }
 
-// settle says of the objects from an index on that all that they need is there.
+// settle marks the objects from an index on: all that they need is there.
 func (s *Load) settle(from int) {
 	for _, o := range s.Objects[from:] {
 		o.settled = true
 	}
 }
 
-// Alone returns what a call of dlopen in an object would find for a name in a process in which nothing answers to it,
-// without what that needs; nil where it finds none that can be loaded.
+// Alone returns what a call of dlopen in an object would find for a name if nothing in the process answered to it,
+// without what that needs. It is nil if nothing that can be loaded is found.
 func (s *Load) Alone(name string, by *Object, cause Cause) *Object {
 	var r outcome
 	switch {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// checkISA is dl_isa_level_check of sysdeps/x86/dl-prop.h: the loader refuses to
-// start, or to open, what is marked for more than the processor has.
+// checkISA is dl_isa_level_check of sysdeps/x86/dl-prop.h. The loader refuses to start or open what is marked for
+// more than the processor has.
 func (s *Load) checkISA(objects []*Object) {
 	if s.CPU.isa == 0 || s.Interp.Version < 33 {
 		return
@@ -27,12 +27,12 @@ func (s *Load) checkISA(objects []*Object) {
 	}
 }
 
-// mostStaticTLS is more than glibc keeps room for, at its start, for thread-local data of libraries that are opened
-// later: some 1,700 bytes (TLS_STATIC_SURPLUS; since 2.32 _dl_tls_static_surplus_init of elf/dl-tls.c).
+// mostStaticTLS is more than the room that glibc keeps at its start for thread-local data of libraries opened later,
+// some 1,700 bytes (TLS_STATIC_SURPLUS; since 2.32 _dl_tls_static_surplus_init of elf/dl-tls.c).
 const mostStaticTLS = 4096
 
-// checkTLS is what glibc does when it opens a library whose thread-local data has no room where it has to be
-// (_dl_allocate_static_tls of elf/dl-reloc.c), as far as that does not depend on what was opened before, or on
+// checkTLS is what glibc does when it opens a library with more thread-local data than there is room for
+// (_dl_allocate_static_tls of elf/dl-reloc.c). It judges only what does not depend on earlier openings, or on
 // tunables.
 func (s *Load) checkTLS(objects []*Object) {
 	if strings.Contains(s.Tunables, "glibc.rtld.") {
@@ -47,9 +47,8 @@ func (s *Load) checkTLS(objects []*Object) {
 	}
 }
 
-// checkStack is what glibc from 2.41 on does when it opens a library that asks for an
-// executable stack while the process's is not: it refuses. What is loaded at start
-// still gets one (elf/dl-load.c, glibc's NEWS for 2.41).
+// checkStack: since 2.41 glibc refuses to open a library that asks for an executable stack if the process has none.
+// What is loaded at start still gets one (elf/dl-load.c, glibc's NEWS for 2.41).
 func (s *Load) checkStack(objects []*Object) {
 	if s.Interp.Version < 41 || s.Interp.Version == Newest {
 		return

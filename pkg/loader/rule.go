@@ -5,7 +5,7 @@ import "fmt"
 // Rule says by which rule of the loader a library was found.
 type Rule string
 
-// The rules, in the order in which glibc applies them. What is said of each stands in the table below.
+// The rules, in the order in which glibc applies them. The table below has the words for each.
 const (
 	ByProgram  Rule = "program"             // the file that was asked about
 	ByLoader   Rule = "the loader itself"   // ld.so, or musl's libc, which are one with the loader
@@ -22,17 +22,16 @@ const (
 	NotFound   Rule = "not found"
 )
 
-// HasEntry reports whether the rule searches a list of directories, one of whose entries
-// [Object.Entry] and [Try.Entry] then are; of a resolution note they are a place.
+// HasEntry reports whether the rule searches a list of directories. [Object.Entry] and [Try.Entry] are then entries
+// of that list, or a place in a resolution note.
 func (r Rule) HasEntry() bool {
 	return r.InRunPath() || r == ByNote || r == ByEnv || r == ByDefault || r == ByPathFile
 }
 
-// InRunPath reports whether that list is the run path of an object, which is
-// [Object.List] or [Try.List].
+// InRunPath reports whether that list is the run path of an object, [Object.List] or [Try.List].
 func (r Rule) InRunPath() bool { return r == ByRPath || r == ByRunPath }
 
-// Of says the rule in words; of whose run path, unless it is that of asker.
+// Of says the rule in words, and whose run path it is unless it is asker's.
 func (r Rule) Of(owner, asker *Object) string {
 	words := string(r)
 	if r == ByPath {
@@ -47,8 +46,8 @@ func (r Rule) Of(owner, asker *Object) string {
 	return words
 }
 
-// How says by which rule and which entry the object was found: "DT_RUNPATH of PATH: ENTRY".
-// asker is the object of whom the sentence is, whose own run path is not named by its path; nil for none.
+// How says by which rule and which entry the object was found: "DT_RUNPATH of PATH: ENTRY". asker is the object that
+// the sentence is about, whose path is not repeated; nil for none.
 func (o *Object) How(asker *Object) string {
 	words := o.Rule.Of(o.List, asker)
 	if !o.Rule.HasEntry() {

@@ -7,15 +7,15 @@ import (
 	"cuda-runpath/pkg/elfimage"
 )
 
-// maxLoadSymbols bounds the symbols that are looked at for one file and what it loads, far
-// above what the largest programs have; maxCompared those that names are compared with.
+// maxLoadSymbols bounds the symbols that are looked at for one file and what it loads, far above what the largest
+// programs have. maxCompared bounds the comparisons of names.
 const (
 	maxLoadSymbols = 1 << 20
 	maxCompared    = 1 << 26
 )
 
-// A Scope are the objects in which the loader looks symbols up, in this order: those that were loaded at start, or
-// opened with RTLD_GLOBAL; then, for an object that was opened, it and what it needs (elf/dl-lookup.c).
+// A Scope is the objects in which the loader looks symbols up, in order (elf/dl-lookup.c). First come those that were
+// loaded at start or opened with RTLD_GLOBAL. For an object that was opened, it and what it needs come next.
 type Scope struct {
 	objects []*Object
 	links   []*elfimage.Linkage
@@ -26,8 +26,7 @@ type Scope struct {
 	asserts bool                       // one of them has no DT_VERSYM: see Bind
 }
 
-// NewScope returns the scope of objects, which were found, under a loader. An error names an object of which the
-// symbols cannot be read.
+// NewScope returns the scope of found objects under a loader. An error names an object whose symbols cannot be read.
 func NewScope(in *Interpreter, objects []*Object) (*Scope, error) {
 	s, total := &Scope{in: in, objects: objects, budget: maxCompared,
 		has: make(map[*elfimage.Linkage]bool, len(objects))}, uint64(0)
@@ -44,8 +43,8 @@ func NewScope(in *Interpreter, objects []*Object) (*Scope, error) {
 	return s, nil
 }
 
-// Bind returns the object to which a reference of another binds, nil for none. aborts says that the loader does not
-// bind it but ends the process, because that object was to have a version of it and has none of anything.
+// Bind returns the object to which a reference of another binds, nil for none. aborts: the loader ends the process
+// instead, because that object should have a version of the symbol and has no versions at all.
 func (s *Scope) Bind(from *Object, r *elfimage.Reference) (to *Object, aborts bool) {
 	i, aborts := s.bind(from, r)
 	if i < 0 {
@@ -67,24 +66,25 @@ func (s *Scope) bind(from *Object, r *elfimage.Reference) (at int, aborts bool) 
 	return -1, false
 }
 
-// Unbound is a reference for which there is no definition, or at which the loader ends the process.
+// Unbound is a reference without a definition, or one at which the loader ends the process.
 type Unbound struct {
 	*elfimage.Reference
 	In *Object
 	// Aborts is the object whose definition ends the process: see [Scope.Bind]. nil: there is no definition.
 	Aborts *Object
-	// Late: the process fails when the function is called first, if it is. Else the load fails.
+	// Late: the process fails when, and if, the function is first called. Else the load fails.
 	Late bool
 }
 
-// Unbound returns the references of an object of the scope, weak ones aside, that nothing in it defines, or at which
-// the loader aborts: each symbol once, as it fails first. A program binds its own before any other.
+// Unbound returns an object's references, except weak ones, that nothing in the scope defines, or at which the loader
+// aborts. Each symbol is there once, as it fails first. A program binds its own symbols before any other.
 func (s *Scope) Unbound(o *Object) (out []Unbound, err error) {
 	l, err := o.File.Linkage()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.Path, err)
 	}
-	// What once had all that it refers to has it again where that is. Many processes have the same libraries.
+	// A file that was fully bound once is bound again if the same files are there. Many processes have the same
+	// libraries.
 	if enough := o.File.Enough.Load(); enough != nil && !s.asserts &&
 		!slices.ContainsFunc(*enough, func(f *elfimage.Linkage) bool { return !s.has[f] }) {
 		return nil, nil

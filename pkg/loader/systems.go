@@ -7,7 +7,7 @@ import (
 	"cuda-runpath/pkg/files"
 )
 
-// systemNames are what the systems of an files.ABI call things.
+// systemNames are the names of things on systems of a files.ABI.
 type systemNames struct {
 	machine elf.Machine
 	class   elf.Class // 0: any
@@ -17,8 +17,8 @@ type systemNames struct {
 	interpreter string
 	musl        string // its name in that of musl's loader
 	triplet     string // Debian's, in its directories
-	// vdso is the soname of the library that the kernel maps into each process, under which the
-	// loader knows it (setup_vdso of elf/setup-vdso.h, vdso(7)).
+	// vdso is the soname by which the loader knows the library that the kernel maps into each process (setup_vdso of
+	// elf/setup-vdso.h, vdso(7)).
 	vdso string
 }
 

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// tuning is what of the environment concerns the processor: LD_HWCAP_MASK and GLIBC_TUNABLES, which programs that run
-// with more rights than their caller do not read.
+// tuning is the part of the environment about the processor: LD_HWCAP_MASK and GLIBC_TUNABLES. Programs with more
+// rights than their caller do not read it.
 type tuning struct{ mask, tunables string }
 
-// tunable returns the value of one of glibc's tunables, the last one that is set (elf/dl-tunables.c).
+// tunable returns the last value that is set for one of glibc's tunables (elf/dl-tunables.c).
 func (t tuning) tunable(name string) (value string, set bool) {
 	for assignment := range strings.SplitSeq(t.tunables, ":") {
 		if v, ok := strings.CutPrefix(assignment, name+"="); ok {
@@ -20,8 +20,8 @@ func (t tuning) tunable(name string) (value string, set bool) {
 	return value, set
 }
 
-// hwcapMask returns the hardware capabilities that directories of before glibc 2.37 are searched for; set is false for
-// all of them.
+// hwcapMask returns the hardware capabilities whose directories glibc before 2.37 searches; set is false for all of
+// them.
 func (t tuning) hwcapMask() (mask uint64, set bool) {
 	text, set := t.tunable("glibc.cpu.hwcap_mask")
 	if !set {
@@ -31,13 +31,14 @@ func (t tuning) hwcapMask() (mask uint64, set bool) {
 	return mask, set
 }
 
-// x86Features are the features that GLIBC_TUNABLES=glibc.cpu.hwcaps=-NAME takes away and that levels and platforms of
-// x86-64 depend on (sysdeps/x86/cpu-tunables.c). The kernel's names are these in small letters, but for LZCNT's.
+// x86Features are the features that levels and platforms of x86-64 depend on and
+// GLIBC_TUNABLES=glibc.cpu.hwcaps=-NAME takes away (sysdeps/x86/cpu-tunables.c). The kernel's names are these in
+// small letters, except for LZCNT.
 const x86Features = "AVX AVX2 BMI1 BMI2 FMA LZCNT MOVBE POPCNT SSSE3 SSE4_1 SSE4_2 " +
 	"AVX512F AVX512BW AVX512CD AVX512DQ AVX512VL AVX512ER AVX512PF"
 
-// tuned returns the processor as a loader takes it in an environment. Of glibc.cpu.hwcaps that is known of x86-64,
-// since glibc 2.33.
+// tuned returns the processor as a loader sees it in an environment. glibc.cpu.hwcaps is known for x86-64 since glibc
+// 2.33.
 func (c CPU) tuned(in *Interpreter, t tuning) CPU {
 	if hwcaps, set := t.tunable("glibc.cpu.hwcaps"); set && c.isa != 0 && in.Version >= 33 {
 		lost := func(features string) bool {

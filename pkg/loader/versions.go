@@ -9,26 +9,27 @@ import (
 	"cuda-runpath/pkg/files"
 )
 
-// Lack is a symbol version that a library was to define and does not.
+// Lack is a symbol version that a library should define and does not.
 type Lack struct {
 	Version string
 	By      *Object // whose DT_VERNEED asks for it
 	Of      *Object // the library
-	// Symbol is the first one at which the loader ends the process, as the library has no DT_VERSYM: see [Scope.Bind]. ""
-	// where it compares versions, and stops before it binds anything.
+	// Symbol is the first one at which the loader ends the process, because the library has no DT_VERSYM: see
+	// [Scope.Bind]. "" if it compares versions, and stops before it binds anything.
 	Symbol string
-	Late   bool // it is bound when it is called first
+	Late   bool // it is bound at its first call
 }
 
-// maxLacks bounds how many are remembered of one library.
+// maxLacks bounds how many are remembered for one library.
 const maxLacks = 1000
 
-// relrVersion is what glibc from 2.36 on wants a file to need that has DT_RELR, so
-// that older ones, which ignore that, refuse the file.
+// relrVersion is a version that glibc since 2.36 wants a file with DT_RELR to need. Older ones, which ignore DT_RELR,
+// so refuse the file.
 const relrVersion = "GLIBC_ABI_DT_RELR"
 
-// AssertsFor returns the first symbol of a file at which glibc before 2.41 fails, as it has a version of a library of a
-// name, and lib, which has none of anything, is that library; "" for none. glibc is the version of the loader.
+// AssertsFor returns the first symbol of a file at which glibc before 2.41 fails; "" for none. It fails if the symbol
+// has a version of the named library and lib, which is that library, has no versions at all. glibc is the version of
+// the loader.
 func AssertsFor(lib, by *files.File, name string, glibc Version) string {
 	if lib.Versions.Symbols || glibc > lastAssert || !slices.ContainsFunc(by.Versions.Needs,
 		func(v elfimage.Version) bool { return v.Library == name }) {
@@ -49,8 +50,8 @@ func AssertsFor(lib, by *files.File, name string, glibc Version) string {
 	return ""
 }
 
-// checkVersions is _dl_check_map_versions of elf/dl-version.c for each of some objects,
-// to be called once all of them are there. musl checks no versions.
+// checkVersions is _dl_check_map_versions of elf/dl-version.c for some objects, once all of them are there. musl
+// checks no versions.
 func (s *Load) checkVersions(objects []*Object) {
 	for _, o := range objects {
 		if !o.Found() || o.Err != "" || o.File == nil || len(o.File.Versions.Needs) == 0 {
@@ -109,16 +110,16 @@ func (s *Load) lack(lack Lack) {
 	}
 }
 
-// lacksAtOnce reports whether the object lacks a version without which what needs it is not loaded.
+// lacksAtOnce reports whether the object lacks a version that keeps what needs it from being loaded.
 func (o *Object) lacksAtOnce() bool {
 	return slices.ContainsFunc(o.Lacks, func(l Lack) bool { return !l.Late })
 }
 
-// lastAssert is the last version of glibc that fails at an assertion where a symbol is bound to a library that a
-// version of it is needed of and that has no DT_VERSYM (check_match of elf/dl-lookup.c).
+// lastAssert is the last version of glibc that fails at an assertion if a versioned symbol is bound to its library
+// and that has no DT_VERSYM (check_match of elf/dl-lookup.c).
 const lastAssert Version = 40
 
-// asserts reports whether a loader fails where it binds a symbol that has a version to the object.
+// asserts reports whether a loader fails when it binds a versioned symbol to the object.
 func (o *Object) asserts(in *Interpreter) bool {
 	return o.Found() && o.File != nil && !o.File.Versions.Symbols && o.File.ELF != nil && in.Kind == GLibc &&
 		in.Version <= lastAssert
@@ -135,7 +136,7 @@ func (s *Load) checkAsserts(o *Object) {
 	}
 	scope, err := NewScope(s.Interp, there)
 	if err != nil {
-		return // what cannot be read is said where it is asked for
+		return // what cannot be read is reported where it is asked for
 	}
 	unbound, _ := scope.Unbound(o)
 	for _, u := range unbound {
@@ -153,8 +154,8 @@ func (s *Load) checkAsserts(o *Object) {
 	}
 }
 
-// refuse records that the loader stops at an object at once, where it only counts the
-// versions that it does not find.
+// refuse records that the loader stops at an object at once. The loader only counts missing versions, without
+// stopping.
 func (s *Load) refuse(o *Object, format string, args ...any) {
 	o.Err = fmt.Sprintf(format, args...)
 	if s.phase != started {
@@ -162,7 +163,7 @@ func (s *Load) refuse(o *Object, format string, args ...any) {
 	}
 }
 
-// Named is find_needed: the first object that a name was found to be, missing ones included.
+// Named is find_needed: the first object that a name led to, missing ones included.
 func (s *Load) Named(name string) *Object {
 	if name == "" && s.Main.Rule == ByProgram {
 		return s.Main
