@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// A Change says what a file is to say afterwards. The zero value of each part leaves
-// it as it is. All parts of one Change are carried out together, as one edit.
+// A Change describes a file after an edit. The zero value of a part leaves that part as it is. All parts of a Change
+// are carried out together, as one edit.
 type Change struct {
 	RunPath *RunPath // DT_RUNPATH and DT_RPATH
 
@@ -17,36 +17,35 @@ type Change struct {
 	Needed      *Needed // DT_NEEDED
 	ExecStack   *bool   // PF_X of PT_GNU_STACK
 	OSABI       *byte   // e_ident[EI_OSABI]
-	// ClearVersions names the dynamic symbols that are to have no version.
+	// ClearVersions names the dynamic symbols that lose their version.
 	ClearVersions []string
 	NoDefaultLib  bool // sets DF_1_NODEFLIB
-	DebugTag      bool // adds a DT_DEBUG where there is none
-	// Spare is the number of unused program headers (PT_NULL) that there are to be at least: room
-	// for who makes more segments of those that there are.
+	DebugTag      bool // adds a DT_DEBUG if there is none
+	// Spare is the least number of unused program headers (PT_NULL) afterwards. They are room for tools that make
+	// more segments.
 	Spare int
 
-	// ResolutionNote is the description of .note.nixos.ldcache afterwards, as the loader
-	// reads it, "" for no such note. nil leaves the note as it is, unless the run path, the
-	// needed libraries or the interpreter change: then it would contradict them, and goes.
-	// A file that has no place for another program header cannot get one.
+	// ResolutionNote is the description of .note.nixos.ldcache afterwards, as the loader reads it, "" for no such
+	// note. nil leaves the note as it is. If the run path, the needed libraries or the interpreter change, the note
+	// would contradict them, and goes. A file without room for another program header cannot get a note.
 	ResolutionNote *string
 }
 
-// RunPath says what the dynamic section is to say about the run path.
+// RunPath is the run path in the dynamic section afterwards.
 type RunPath struct {
-	// Tag is elf.DT_RUNPATH or elf.DT_RPATH: the one of the two that the file
-	// has afterwards. elf.DT_NULL leaves it with neither.
+	// Tag is elf.DT_RUNPATH or elf.DT_RPATH, and the file has only that one afterwards. elf.DT_NULL leaves it with
+	// neither.
 	Tag elf.DynTag
 	// List is the run path, entries separated by ':', written as given. An empty
 	// list leaves the file with neither tag: the loader ignores an empty one.
 	List string
 }
 
-// Needed says which libraries DT_NEEDED is to name.
+// Needed is the libraries in DT_NEEDED afterwards.
 type Needed struct {
 	Names []string // afterwards, in this order
-	// Renamed maps a name before to one of Names: the versions that the file needs of
-	// the library of the old name (DT_VERNEED, vn_file) are then those of the new one.
+	// Renamed maps an old name to one of Names. The versions that the file needs of the old library (DT_VERNEED,
+	// vn_file) are then needed of the new one.
 	Renamed map[string]string
 }
 
@@ -56,8 +55,7 @@ func (c Change) onlyHeader() bool {
 		len(c.ClearVersions) == 0 && !c.NoDefaultLib && !c.DebugTag && (c.ResolutionNote == nil || *c.ResolutionNote == "")
 }
 
-// normal returns the change in the form that the planner works with: a run path that
-// is empty has no tag.
+// normal returns the change in the planner's form, in which an empty run path has no tag.
 func (c Change) normal() (Change, error) {
 	if c.RunPath != nil {
 		r := *c.RunPath
@@ -110,6 +108,6 @@ func (c Change) normal() (Change, error) {
 
 func errNUL(what string) error { return errors.New(what + " contains a NUL byte") }
 
-// maxPath is PATH_MAX, the size in bytes of the longest path that is opened, and that Linux takes
-// a PT_INTERP up to (fs/binfmt_elf.c, load_elf_binary).
+// maxPath is PATH_MAX, the size in bytes of the longest path that can be opened, and of the longest PT_INTERP that
+// Linux takes (fs/binfmt_elf.c, load_elf_binary).
 const maxPath = 4096

@@ -1,7 +1,7 @@
 // Package elfedit edits an ELF image. A caller says in a [Change] what the file is to say
 // afterwards, lets [Plan] make an [Edit] of it, a list of writes, and carries that out with [Edit.Apply].
 //
-// An edit passes through rooms, and each has files of its name:
+// An edit passes through stages, each in files of its name:
 //
 //	Change ──► goal: what differs from what the file says
 //	             │
@@ -29,8 +29,8 @@
 //
 // # Where new strings go
 //
-// Run path, soname and names of needed libraries stand in the string table. They go to
-// the cheapest place that there is:
+// The run path, the soname and the names of needed libraries are in the string table. They go to the cheapest place
+// that there is:
 //
 //  0. where the replaced string is, if the new one is not longer, shares no
 //     byte with another and no entry of .dynamic changes;
@@ -53,36 +53,34 @@
 //     as .symtab would come to be in it. In Bun, whose "build --compile" lets that segment grow
 //     over what follows it, this comes before 4.
 //
-// Each new segment begins with a section of zeros, "dynstr", and so does one that all has moved out of: GNU strip and
-// objcopy give a segment without a section an offset with which the file does not load, and a later edit, ours or
-// patchelf's, may take away all else.
+// Each new segment begins with a section of zeros, "dynstr", and so does one that everything has moved out of. GNU
+// strip and objcopy give a segment without a section an offset with which the file does not load, and a later edit,
+// ours or patchelf's, may take everything else away.
 //
-// In a program that is not PIE (ET_EXEC) a table that moves goes into a new segment
-// at once, and the hole that it leaves gets such a section, too: patchelf before
-// 0.19 would take the hole for room that it has, and break the program.
+// In a non-PIE program (ET_EXEC), a table that moves goes into a new segment at once, and the hole that it leaves
+// gets such a section, too. patchelf before 0.19 would take the hole for its own room, and break the program.
 //
-// The table is never moved: GNU strip and objcopy write it back after the ELF
-// header, and kernels before 5.18 compute AT_PHDR from e_phoff. Where there is no spare
-// dynamic entry, .dynamic moves too, out of what PT_GNU_RELRO protects.
-// A longer interpreter goes into a new segment.
+// The program header table never moves, because GNU strip and objcopy write it back after the ELF header, and kernels
+// before 5.18 compute AT_PHDR from e_phoff. If there is no spare dynamic entry, .dynamic moves, too, out of what
+// PT_GNU_RELRO protects. A longer interpreter goes into a new segment.
 //
 // A resolution note (.note.nixos.ldcache) goes where one is or was, if it fits, else into a new
 // segment, with a PT_NOTE, a section and room of its own: see layout_note.go.
 //
 // # What an edit writes
 //
-// The writes that make the file longer come first. Where one of them fails, as on a full disk, the file gets its
-// length back. The others are in no order that a reader could rely on: by hand an edit is made in a new file, and a
-// build in which it fails or is killed is thrown away. A later write that fails is a [DamagedError].
+// The writes that make the file longer come first. If one of them fails, as on a full disk, the file gets its old
+// length back. The order of the others guarantees nothing to a reader. By hand an edit is made in a new file, and a
+// build in which it fails or is killed is thrown away. If a later write fails, the error is a [DamagedError].
 //
 // Bytes that nothing refers to afterwards become zeros, so that no store path of a removed entry stays. A copy of the
-// string table does not get them at all.
+// string table omits them.
 //
-// Data that somebody appended to the file stays where it is, and a copy ends the file,
-// for it can be looked for from either side. Of zeros that it begins with, the copy has
-// 1 MiB at most: a sparse file of 5 GiB with four bytes at its end becomes 1 MiB longer.
+// Data that somebody appended to the file stays in place, and a copy of it ends the file, because readers look for it
+// from either side. The copy keeps at most 1 MiB of leading zeros, so a sparse file of 5 GiB with four bytes at its
+// end becomes 1 MiB longer.
 //
-// Every plan is applied in memory and read back before it reaches the file, and each
-// byte that it changes is compared with who owned it (elfimage.Image.Owners). What
-// fails there is a fault of this package ([BugError]), and the file stays as it was.
+// Every plan is applied in memory and read back before it reaches the file. Each byte that it changes is compared
+// with its owners (elfimage.Image.Owners). A failure there is a bug of this package ([BugError]), and the file stays
+// as it was.
 package elfedit

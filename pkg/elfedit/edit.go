@@ -9,8 +9,8 @@ import (
 	"cuda-runpath/pkg/elfimage"
 )
 
-// An Edit is the writes that bring about a Change. Those that make the file longer come first; the others are in no
-// order that a reader could rely on.
+// An Edit is the writes for a Change. Those that make the file longer come first. The order of the others guarantees
+// nothing to a reader.
 type Edit struct {
 	im     *image
 	writes []write
@@ -18,8 +18,7 @@ type Edit struct {
 	moved  []string
 }
 
-// A write is data at an offset, or where data is nil a copy of n bytes from
-// another offset of the same file.
+// A write is data at an offset, or if data is nil a copy of n bytes from another offset of the same file.
 type write struct {
 	off  uint64
 	data []byte
@@ -34,21 +33,20 @@ func (w write) len() uint64 {
 	return w.n
 }
 
-// A Writer is the file that Apply writes to: the one that the image was parsed
-// from. Truncate takes a size in bytes, as (*os.File).Truncate does.
+// A Writer is the file that Apply writes to, which is the one that the image was parsed from. Truncate takes a size
+// in bytes, as (*os.File).Truncate does.
 type Writer interface {
 	io.WriterAt
 	Truncate(size int64) error
 }
 
-// MovedNotes names the sections of notes that had to move and whose owners may have
-// counted on their place.
+// MovedNotes names the sections of notes that had to move although their owners may rely on their place.
 func (e *Edit) MovedNotes() []string { return e.moved }
 
-// Growth returns by how many bytes the file becomes larger.
+// Growth returns how many bytes larger the file becomes.
 func (e *Edit) Growth() int64 { return e.size - int64(e.im.size) }
 
-// A DamagedError is the error of Apply where the file is neither what it was nor what it was to be.
+// A DamagedError is the error of Apply if the file is neither what it was nor what it should become.
 type DamagedError struct{ Err error }
 
 func (e *DamagedError) Error() string {
@@ -58,8 +56,8 @@ func (e *DamagedError) Error() string {
 // Unwrap returns why a write failed.
 func (e *DamagedError) Unwrap() error { return e.Err }
 
-// Apply performs the writes. Where one fails while the file grows, its length comes back and it is what it was. Where a
-// later one fails, the error is a *DamagedError.
+// Apply performs the writes. If one fails while the file grows, the file gets its old length back and is unchanged.
+// If a later one fails, the error is a *DamagedError.
 func (e *Edit) Apply(w Writer) error {
 	to := &counting{Writer: w, end: int64(e.im.size)}
 	for _, wr := range e.writes {
@@ -78,7 +76,7 @@ func (e *Edit) Apply(w Writer) error {
 	return nil
 }
 
-// counting notes whether anything before the end of the file of before was written.
+// counting notes whether anything was written before the file's old end.
 type counting struct {
 	Writer
 	end     int64
@@ -97,7 +95,7 @@ func (e *Edit) perform(w Writer, wr write) error {
 	}
 	buf := make([]byte, min(wr.n, 1<<20))
 	for done := uint64(0); done < wr.n; {
-		// a hole stays one: what is copied goes after the end of the file
+		// a hole stays one, because the copy goes after the end of the file
 		if data := e.im.NextData(wr.from+done) - wr.from; data > done {
 			done = min(data, wr.n)
 			if done == wr.n {
@@ -126,10 +124,9 @@ func writeFull(w io.WriterAt, b []byte, off uint64) error {
 // Planned returns the file as Apply will leave it, and its size.
 func (e *Edit) Planned() (io.ReaderAt, int64) { return overlay{e}, e.size }
 
-// Plan works out the edit for a change, reading what it needs and writing
-// nothing. It returns nil where the file says so already, and an error where the
-// file is of a kind that is not edited, is malformed, or has no place for what is new. The image
-// must not be released before the edit has been applied.
+// Plan works out the edit for a change. It reads what it needs and writes nothing. It returns nil if the file is
+// already as asked. The error says that files of this kind are not edited, that the file is malformed, or that it has
+// no place for what is new. The image must not be released before the edit has been applied.
 func Plan(im *elfimage.Image, c Change) (*Edit, error) { return newImage(im).plan(c) }
 
 func (im *image) plan(c Change) (*Edit, error) {
@@ -174,8 +171,8 @@ func (im *image) planned(g *goal, c Change) (*Edit, error) {
 	return e, e.verified(p.im, c)
 }
 
-// verified parses the image as the edit will leave it and compares it with the one of before. A
-// mistake in a plan must not reach the file.
+// verified parses the image as the edit will leave it and compares it with the old one. A mistake in a plan must not
+// reach the file.
 func (e *Edit) verified(before *image, c Change) error {
 	planned := overlay{e}
 	after, err := elfimage.ParseHead(planned, e.size, nil)
@@ -190,8 +187,8 @@ func (e *Edit) verified(before *image, c Change) error {
 	return verify(before, after, c, changed)
 }
 
-// blame tells whether the file is at fault for an edit that cannot be made: where its
-// headers contradict each other, that is the error; else it is the one given.
+// blame returns the error for an edit that cannot be made. If the file's headers contradict each other, that is the
+// error; else it is the given one.
 func (im *image) blame(err error) error {
 	var malformed *elfimage.FormatError
 	if errors.As(err, &malformed) {
@@ -200,8 +197,8 @@ func (im *image) blame(err error) error {
 	return cmp.Or(im.Contradiction(), err)
 }
 
-// editable tells what cannot be changed in this kind of file: a run path or needed
-// libraries where no loader looks for any, dynamic entries where there are none.
+// editable says what cannot be changed in this kind of file: a run path or needed libraries if no loader looks for
+// them, dynamic entries if there are none.
 func (im *image) editable(c Change) error {
 	reason := im.SkipReason()
 	switch reason {
@@ -223,7 +220,7 @@ func (im *image) editable(c Change) error {
 	return fmt.Errorf("%s has nothing to edit", reason)
 }
 
-// overlay shows a file as it is after the writes that have not been made.
+// overlay shows a file as it will be after the writes.
 type overlay struct{ e *Edit }
 
 func (o overlay) ReadAt(b []byte, at int64) (int, error) {

@@ -7,7 +7,7 @@ import (
 	"cuda-runpath/pkg/elfimage"
 )
 
-// emit turns a layout into writes: first those behind the end of the file, then the others.
+// emit turns a layout into writes, first those behind the end of the file, then the others.
 func (p *planner) emit(l *layout) (*Edit, error) {
 	im := p.im
 	e := &Edit{im: im, size: int64(l.size)}
@@ -69,7 +69,7 @@ func zero(n uint64) []byte {
 	return make([]byte, n)
 }
 
-var someZeros [256 << 10]byte // no memory until it is read, and then the kernel's one page of zeros
+var someZeros [256 << 10]byte // takes no memory until it is read, and then only the kernel's page of zeros
 
 // renameNeeds gives version needs the names of other libraries.
 func (p *planner) renameNeeds(l *layout) error {
@@ -85,7 +85,7 @@ func (p *planner) renameNeeds(l *layout) error {
 	return nil
 }
 
-// putDynamic lets .dynamic have the entries of afterwards.
+// putDynamic writes the new entries of .dynamic.
 func (p *planner) putDynamic(l *layout) {
 	im := p.im
 	if !im.hasDynamic() {

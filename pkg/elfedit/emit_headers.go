@@ -7,7 +7,7 @@ import (
 	"cuda-runpath/pkg/elfimage"
 )
 
-// headers writes the ELF header, the program headers and the section headers, as far as they change.
+// headers writes the changed parts of the ELF header, the program headers and the section headers.
 func (p *planner) headers(l *layout) (out []write, err error) {
 	im := p.im
 	same := l.shoff == im.Shoff && len(l.sections) == len(im.Sections)
@@ -31,8 +31,8 @@ func (p *planner) headers(l *layout) (out []write, err error) {
 	return out, nil
 }
 
-// header writes the ELF header and the program headers, in one piece where they are neighbours. The section headers
-// are at shoff, so many of them.
+// header writes the ELF header and the program headers, in one piece if they are neighbours. shoff and sections are
+// the offset and number of the section headers.
 func (p *planner) header(progs []elfimage.Prog, shoff uint64, sections int) ([]write, error) {
 	im, w := p.im, p.im.WordSize()
 	whole := im.Alloc(im.EhdrSize() + uint64(len(progs))*im.PhdrSize())

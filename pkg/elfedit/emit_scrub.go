@@ -8,7 +8,7 @@ import (
 	"cuda-runpath/pkg/elfimage"
 )
 
-// scrub lets n bytes be zeros: in what the layout writes, such as a copy of the string table, or in the file.
+// scrub makes n bytes zeros, in what the layout writes, such as a copy of the string table, or in the file.
 func (l *layout) scrub(s span) {
 	if b := l.written(s.off, s.size); b != nil {
 		clear(b)
@@ -17,7 +17,7 @@ func (l *layout) scrub(s span) {
 	}
 }
 
-// joined returns ranges in order of offset, those that touch as one.
+// joined returns ranges in order of offset, and joins those that touch.
 func joined(dead []span) []span {
 	slices.SortFunc(dead, func(a, b span) int { return cmp.Compare(a.off, b.off) })
 	out := dead[:0]
@@ -31,9 +31,8 @@ func joined(dead []span) []span {
 	return out
 }
 
-// unshared returns of each retired string, given by its offset in the table, the
-// bytes that no other string shares: the linker stores a string that is the tail of another
-// only once (patchelf 162).
+// unshared returns the bytes of each retired string that no other string shares. Strings are given by their offsets
+// in the table. The linker stores a string that is the tail of another only once (patchelf 162).
 func (p *planner) unshared(retired []uint64) ([]span, error) {
 	type text struct{ start, off, keep uint64 } // start: where a string that ends where this one does may begin
 	all, ours := make([]text, 0, len(retired)), true
@@ -76,7 +75,7 @@ func (p *planner) unshared(retired []uint64) ([]span, error) {
 			ref(r.Val)
 		}
 	}
-	if !ours || !p.goal.onlyRunPath { // a run path in our room is nobody else's
+	if !ours || !p.goal.onlyRunPath { // a run path in our room has no other user
 		complete, err := p.im.EachStringRef(func(off, at uint64) {
 			if at == 0 || !p.goal.renamesAt(at) {
 				ref(off)

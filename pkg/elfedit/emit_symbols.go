@@ -6,8 +6,8 @@ import (
 	"cuda-runpath/pkg/elfimage"
 )
 
-// moveSymbols repairs the symbols that name something that moved, such as
-// __abi_tag, _DYNAMIC or a section symbol; the loader looks none of them up.
+// moveSymbols repairs the symbols of things that moved, such as __abi_tag, _DYNAMIC or a section symbol. The loader
+// looks none of them up.
 func (p *planner) moveSymbols(l *layout) error {
 	im, moved := p.im, l.moved
 	if len(moved) == 0 && l.table.addr == im.StrAddr {
@@ -44,7 +44,7 @@ func (p *planner) moveSymbols(l *layout) error {
 				by := uint64(0)
 				switch {
 				case shndx < elf.SHN_LORESERVE && int(shndx) < len(moves):
-					// gold lets _edata name a section that it is not in.
+					// gold's _edata names a section that it is not in.
 					if named := &im.Sections[shndx]; inside(value, named.Addr, named.Size) {
 						by = moves[shndx]
 					}
@@ -65,7 +65,7 @@ func (p *planner) moveSymbols(l *layout) error {
 	return nil
 }
 
-// inside reports whether an address is in a range, or its begin.
+// inside reports whether an address is in a range, or at its beginning.
 func inside(addr, begin, size uint64) bool {
 	return addr == begin || addr >= begin && addr-begin < size
 }

@@ -8,16 +8,16 @@ import (
 	"cuda-runpath/pkg/elfimage"
 )
 
-// A goal is a change as work: what the dynamic section is to hold, which strings the
-// string table lacks for that, and which strings go.
+// A goal is a change as work to do: the new entries of the dynamic section, the strings that the string table lacks
+// for them, and the strings that go.
 type goal struct {
 	entries []entry // the dynamic section afterwards, without the terminator
-	fits    bool    // they do in the place that the section has now
+	fits    bool    // they fit in the section's present place
 
-	texts   []string // that the string table has to get
+	texts   []string // that the string table must get
 	textAt  []uint64 // where each begins in blob
 	blob    string   // texts, each but the last with its NUL
-	retired []uint64 // offsets in the string table of strings that a dynamic entry or a version need refers to no longer
+	retired []uint64 // offsets in the string table of strings that no dynamic entry or version need refers to any more
 	renames []rename
 
 	spare     int     // unused program headers that are missing
@@ -26,22 +26,22 @@ type goal struct {
 	osabi     *byte
 	unversion []write // of entries of DT_VERSYM
 
-	// cache is the resolution note that goes, or that another one replaces.
+	// cache is the resolution note that goes or is replaced.
 	cache  *elfimage.ResolutionCache
 	passed []elfimage.ResolutionCache // others that would count without it
-	desc   string                     // of the one that comes, or ""
+	desc   string                     // of the new one, or ""
 
 	onlyRunPath bool
 }
 
-// An entry of the dynamic section; text is the index of the text that its value is
-// to be the offset of, -1 where the value is known.
+// An entry of the dynamic section. Its value will be the offset of the text with index text; -1 if the value is
+// known.
 type entry struct {
 	elfimage.Dyn
 	text int
 }
 
-// A rename is a vn_file that is to name another library.
+// A rename is a vn_file that will name another library.
 type rename struct {
 	at    uint64 // of the word, in the file
 	was   uint64
@@ -53,8 +53,7 @@ func (g *goal) renamesAt(off uint64) bool {
 	return slices.ContainsFunc(g.renames, func(r rename) bool { return r.at == off })
 }
 
-// newGoal compares what a change asks for with what the file says. It returns nil
-// where that is the same.
+// newGoal compares what a change asks for with what the file says. It returns nil if they are the same.
 func (im *image) newGoal(c Change) (*goal, error) {
 	s := im.work()
 	g := &s.goal
@@ -95,7 +94,7 @@ func (im *image) newGoal(c Change) (*goal, error) {
 	return g, nil
 }
 
-// last returns the last entry with a tag, a new one where there is none.
+// last returns the last entry with a tag, or a new one if there is none.
 func (g *goal) last(tag elf.DynTag) *entry {
 	for i := range slices.Backward(g.entries) {
 		if g.entries[i].Tag == tag {
@@ -106,7 +105,7 @@ func (g *goal) last(tag elf.DynTag) *entry {
 	return &g.entries[len(g.entries)-1]
 }
 
-// text returns the index of a string that the table has to get.
+// text returns the index of a string that the table must get.
 func (g *goal) text(s string) int {
 	if i := slices.Index(g.texts, s); i >= 0 {
 		return i
@@ -156,8 +155,7 @@ func (g *goal) header(im *image, c Change) error {
 	return nil
 }
 
-// runPath makes one entry the run path: one that holds one now, or one more. An
-// empty list leaves none.
+// runPath makes one entry the run path, either one that holds one now or a new one. An empty list leaves none.
 func (g *goal) runPath(im *image, c Change) error {
 	if c.RunPath == nil {
 		return nil
@@ -196,8 +194,7 @@ func (g *goal) runPath(im *image, c Change) error {
 
 func isRunPath(tag elf.DynTag) bool { return tag == elf.DT_RPATH || tag == elf.DT_RUNPATH }
 
-// needed gives the entries of DT_NEEDED the names in their order; there may be more
-// or fewer of them afterwards.
+// needed gives the entries of DT_NEEDED the names, in order. Their number may change.
 func (g *goal) needed(im *image, c Change) error {
 	n := c.Needed
 	if n == nil {
@@ -283,7 +280,7 @@ func (g *goal) flags(_ *image, c Change) error {
 	return nil
 }
 
-// clearVersions makes symbols global ones without a version.
+// clearVersions makes symbols global, without a version.
 func (g *goal) clearVersions(im *image, c Change) error {
 	if len(c.ClearVersions) == 0 {
 		return nil
@@ -297,8 +294,7 @@ func (g *goal) clearVersions(im *image, c Change) error {
 	})
 }
 
-// retire finds the strings that no dynamic entry and no version need refers to
-// afterwards, of those that one does now and that change.
+// retire finds the changing strings that a dynamic entry or version need refers to now and none will afterwards.
 func (g *goal) retire(im *image) {
 	stays := take(&im.work().offsets, len(g.entries))
 	for _, e := range g.entries {

@@ -10,11 +10,11 @@ import (
 	"cuda-runpath/pkg/elfimage"
 )
 
-// image is the file that is edited, with what only an editor asks of it.
+// image is the edited file, with what only an editor asks of it.
 type image struct {
 	*elfimage.Image
 	size  uint64           // of the file, bytes
-	room  span             // the last one in the string table, once looked for; of size 0 where there is none
+	room  span             // the last one in the string table, once looked for; of size 0 if there is none
 	all   []extent         // once looked for; see extents
 	owner []elfimage.Owner // likewise; see owned
 	table []byte           // the dynamic string table, once read
@@ -22,8 +22,8 @@ type image struct {
 	scratch *scratch // of the plan that is made, or nil
 
 	lookedForRoom bool
-	// 2 + StringSection and 2 + interpSection, 0 before they are asked, which is for each owner of bytes and each symbol:
-	// of 40,000 sections a plan takes 0.05 s, and without 19.
+	// 2 + StringSection and 2 + interpSection; 0 before they are asked. Each owner of bytes and each symbol asks for
+	// them: with 40,000 sections a plan takes 0.05 s, and 19 s without this.
 	strings, interp int
 }
 
@@ -31,8 +31,8 @@ func newImage(im *elfimage.Image) *image {
 	return &image{Image: im, size: uint64(im.Size())}
 }
 
-// scratch is memory of a plan in the making, for the next one: nothing of an [Edit] is in it. A page that a run
-// of a thousand edits asks the kernel for takes as long as two writes.
+// scratch is a plan's working memory, which the next plan uses again; nothing of an [Edit] is in it. In a run of a
+// thousand edits, each page asked of the kernel takes as long as two writes.
 type scratch struct {
 	goal    goal
 	layout  layout // the last one that was tried
@@ -84,8 +84,7 @@ func (im *image) StringSection() int {
 	return im.strings - 2
 }
 
-// sectionNamed reports whether section i has that name, whatever the length of the one
-// that it has.
+// sectionNamed reports whether section i has that name, without a bound on the length of its own.
 func (im *image) sectionNamed(i int, name string) bool {
 	return im.nameAt(im.Sections[i].NameOff, name)
 }
@@ -104,7 +103,7 @@ func (im *image) nameAt(at uint32, name string) bool {
 	return err == nil && string(b) == name+"\x00"
 }
 
-// readTable reads the dynamic string table, which a new place needs whole.
+// readTable reads the whole dynamic string table, for a copy in a new place.
 func (im *image) readTable() (_ []byte, err error) {
 	if im.table == nil {
 		im.table, err = im.Read(im.StrOff, im.StrSize)
@@ -155,7 +154,7 @@ func (im *image) firstData(off, n uint64) (uint64, error) {
 	return end, nil
 }
 
-// leadingZeros returns how many bytes b begins with that are zero.
+// leadingZeros returns how many zero bytes b begins with.
 func leadingZeros(b []byte) int {
 	if isZero(b) {
 		return len(b)
@@ -163,7 +162,7 @@ func leadingZeros(b []byte) int {
 	return len(b) - len(bytes.TrimLeft(b, "\x00")) // a byte at a time
 }
 
-// isZero reports whether all bytes of b are.
+// isZero reports whether all bytes of b are zero.
 func isZero(b []byte) bool {
 	for n := len(someZeros); len(b) > n; b = b[n:] {
 		if !bytes.Equal(b[:n], someZeros[:]) {
@@ -173,11 +172,11 @@ func isZero(b []byte) bool {
 	return bytes.Equal(b, someZeros[:len(b)])
 }
 
-// What follows are facts about a file as it was, which planner and verifier both ask for. They know nothing of a plan.
-// quirks.go has more of them: isHole, anchorSection and staleEnd.
+// What follows are facts about the old file, which planner and verifier both ask for. They know nothing of a plan.
+// quirks.go has more: isHole, anchorSection and staleEnd.
 
-// movableProg reports whether what a program header of a type describes is looked for by that, or a section header, and
-// so may be elsewhere.
+// movableProg reports whether readers find what a program header of a type describes by that header, or by a section
+// header, so that it may move.
 func movableProg(t elf.ProgType) bool {
 	switch t {
 	case elf.PT_NOTE, elf.PT_GNU_PROPERTY, elf.PT_MIPS_ABIFLAGS, elf.PT_MIPS_REGINFO, elf.PT_INTERP:
@@ -193,13 +192,13 @@ func (im *image) tableEnd() uint64 { return im.Phoff + uint64(len(im.Progs))*im.
 type symbolVersion struct {
 	at      uint64 // in the file
 	version uint16
-	name    string // of the symbol; "" where that is local or has no version
+	name    string // of the symbol; "" if that is local or has no version
 }
 
 // VER_NDX_LOCAL and VER_NDX_GLOBAL: symbols without a version.
 const versionLocal, versionGlobal = 0, 1
 
-// eachVersion calls do for each dynamic symbol, of a file with versions.
+// eachVersion calls do for each dynamic symbol of a file with versions.
 func (im *image) eachVersion(do func(symbolVersion)) error {
 	d, ok := im.Dyn(elf.DT_VERSYM)
 	if !ok {
@@ -224,15 +223,13 @@ func (im *image) eachVersion(do func(symbolVersion)) error {
 	return cmp.Or(err, failed)
 }
 
-// expendable returns a program header that the file can do without for good, or
-// -1. It is the way out where code or constants are right after the table, as a
-// linker script can have it (node's .rodata: NixOS/patchelf 531) and gold --rosegment.
+// expendable returns a program header that the file does not need, or -1. It is the way out if code or constants come
+// right after the table, as with linker scripts (node's .rodata: NixOS/patchelf 531) and gold --rosegment.
 //
-// On x86, glibc takes the properties from PT_NOTE where there is no
-// PT_GNU_PROPERTY (sysdeps/x86/dl-prop.h). PT_PHDR tells a loader how far the
-// program stands from its linked address (glibc elf/rtld.c, rtld_setup_main_map):
-// ET_EXEC stands where it was linked, and a library's is never read; a static-PIE
-// program reads its own (musl src/env/__init_tls.c).
+// On x86, glibc takes the properties from PT_NOTE if there is no PT_GNU_PROPERTY (sysdeps/x86/dl-prop.h). PT_PHDR
+// tells a loader how far the program is from its linked address (glibc elf/rtld.c, rtld_setup_main_map). An ET_EXEC
+// program is where it was linked, and nobody reads a library's PT_PHDR. A static-PIE program reads its own (musl
+// src/env/__init_tls.c).
 func (im *image) expendable() int {
 	for i := range im.Progs {
 		q := &im.Progs[i]
@@ -269,8 +266,8 @@ func (im *image) interpSection() int {
 	return im.interp - 2
 }
 
-// findRoom returns the last room, the bytes after a marker, as a range of the string table; of size
-// 0 where there is none, or where it cannot be read, as who needs it will find.
+// findRoom returns the last room, the bytes after a marker, as a range of the string table. Its size is 0 if there is
+// none, or if it cannot be read, which whoever needs it will notice.
 func (im *image) findRoom() span {
 	if im.lookedForRoom {
 		return im.room
@@ -290,9 +287,9 @@ func (im *image) findRoom() span {
 	return im.room
 }
 
-// lastRoom finds the room of the last valid marker in b, which stands at offset base of a table of size bytes.
+// lastRoom finds the room of the last valid marker in b, which is at offset base of a table of size bytes.
 func lastRoom(b []byte, base, size uint64) (last span) {
-	for from := 0; ; { // forwards: bytes.LastIndex is no match for Index in a table of megabytes
+	for from := 0; ; { // forwards, because bytes.LastIndex is much slower than Index in a table of megabytes
 		i := bytes.Index(b[from:], roomMarkBytes)
 		if i < 0 {
 			return last
@@ -310,14 +307,13 @@ func lastRoom(b []byte, base, size uint64) (last span) {
 	}
 }
 
-// inOurRoom reports whether a string of the table is in a room of ours, where
-// nothing that a linker made can share its bytes.
+// inOurRoom reports whether a string of the table is in our room, where no string of the linker's shares its bytes.
 func (im *image) inOurRoom(off uint64) bool {
 	r := im.findRoom()
 	return off >= r.off && off < r.end()
 }
 
-// isNoteHole reports whether a section is one of zeros, where a resolution note was or can grow.
+// isNoteHole reports whether a section is zeros where a resolution note was or can grow.
 func (im *image) isNoteHole(i int) (bool, error) {
 	s := &im.Sections[i]
 	if s.Type != elf.SHT_PROGBITS || s.Flags != elf.SHF_ALLOC || !s.HasBytes() || s.Size > maxNoteRoom ||

@@ -7,31 +7,31 @@ import (
 	"cuda-runpath/pkg/elfimage"
 )
 
-// A layout is a value: where everything is after an edit. A strategy is a function
-// from an image and a goal to a layout, or the reason why there is none; emit makes
-// ordered writes of it, and verify compares what they leave with the owners of the bytes.
+// A layout is where everything is after an edit. A strategy is a function from an image and a goal to a layout, or to
+// the reason why there is none. emit makes ordered writes of it, and verify compares the result with the owners of
+// the bytes.
 type layout struct {
 	size     uint64 // of the file, bytes
 	progs    []elfimage.Prog
 	sections []elfimage.Section
 	shoff    uint64
 
-	fresh   []write // bytes that are new: behind the end of the file, or in padding
-	changes []write // of bytes of the file, by their places afterwards
-	live    []write // the same by their places before
-	dead    []span  // what nothing refers to any more, as of before the edit
+	fresh   []write // new bytes behind the end of the file, or in padding
+	changes []write // changed bytes of the file, by their new places
+	live    []write // the same by their old places
+	dead    []span  // what nothing will refer to any more, by old places
 
 	table   place          // the dynamic string table
 	strings uint64         // where the new strings begin in it
 	tags    []elfimage.Dyn // dynamic entries that say where things are
 	moved   []block        // what else is elsewhere
-	dynamic *block         // .dynamic, where it is one of them
+	dynamic *block         // .dynamic, if it is one of them
 
 	relocated *relocation // a segment that is elsewhere in the file, or nil
 	note      *noteSpot   // where the resolution note of the goal is, or nil
 }
 
-// A place is a range of the file and the address that it is mapped at.
+// A place is a range of the file and the address where it is mapped.
 type place struct{ off, addr, size uint64 }
 
 // A span is a range of the file.
@@ -39,7 +39,7 @@ type span struct{ off, size uint64 }
 
 func (s span) end() uint64 { return s.off + s.size }
 
-// asItIs is the layout of the file as it is, but for what a goal changes in place.
+// asItIs is the layout of the present file, except for what a goal changes in place.
 func (p *planner) asItIs() *layout {
 	im := p.im
 	l := &im.work().layout
@@ -66,7 +66,7 @@ func (p *planner) asItIs() *layout {
 	return l
 }
 
-// unusedProg returns the index of a program header that another one can take the place of, or -1.
+// unusedProg returns the index of a program header that may be replaced, or -1.
 func (p *planner) unusedProg(l *layout) int {
 	unused := slices.IndexFunc(l.progs, func(q elfimage.Prog) bool { return q.Type == elf.PT_NULL })
 	if i := p.im.expendable(); unused < 0 && p.sparing && i >= 0 && l.progs[i] == p.im.Progs[i] {
@@ -75,8 +75,8 @@ func (p *planner) unusedProg(l *layout) int {
 	return unused
 }
 
-// setStack gives the stack its flags. A PT_GNU_STACK that there was not takes the place
-// of the program header with an index, or where that is negative makes the table longer.
+// setStack gives the stack its flags. A new PT_GNU_STACK replaces the program header with index unused, or makes the
+// table longer if that is negative.
 func (l *layout) setStack(flags elf.ProgFlag, unused int) {
 	for i := len(l.progs) - 1; i >= 0; i-- { // the last one counts: see elfimage's Stack
 		if l.progs[i].Type == elf.PT_GNU_STACK {
@@ -92,7 +92,7 @@ func (l *layout) setStack(flags elf.ProgFlag, unused int) {
 	}
 }
 
-// ownSections makes the section headers ones that may be changed.
+// ownSections copies the section headers, so that they may be changed.
 func (l *layout) ownSections(im *image) {
 	if &l.sections[0] == &im.Sections[0] {
 		l.sections = im.CopySections(l.sections, 2)
@@ -112,13 +112,13 @@ func (l *layout) moveStrings(im *image, at place) {
 		l.ownSections(im)
 		s := &l.sections[i]
 		s.Off, s.Addr, s.Size = at.off, at.addr, at.size
-		if s.Addralign > 1 && at.addr%s.Addralign != 0 { // patchelf's: strings need none
+		if s.Addralign > 1 && at.addr%s.Addralign != 0 { // patchelf's; strings need none
 			s.Addralign = 1
 		}
 	}
 }
 
-// grow lets a segment map n more bytes.
+// grow makes a segment map n more bytes.
 func (l *layout) grow(im *image, seg *elfimage.Prog, n uint64) {
 	for i := range im.Progs {
 		if &im.Progs[i] == seg {
@@ -128,7 +128,7 @@ func (l *layout) grow(im *image, seg *elfimage.Prog, n uint64) {
 	}
 }
 
-// now returns where n bytes that were at an offset are afterwards.
+// now returns the new offset of n bytes at an old offset.
 func (l *layout) now(off, n uint64) uint64 {
 	for _, b := range l.moved {
 		if off >= b.off && off+n <= b.end() {
@@ -138,7 +138,7 @@ func (l *layout) now(off, n uint64) uint64 {
 	return l.relocated.at(off, n)
 }
 
-// put lets the file have data at an offset.
+// put puts data at an offset of the file.
 func (l *layout) put(off uint64, data []byte) {
 	if b := l.written(off, uint64(len(data))); b != nil {
 		copy(b, data)
@@ -182,8 +182,7 @@ func (p *planner) entries(l *layout) []elfimage.Dyn {
 	return out
 }
 
-// isRelative tells the one entry whose value is relative to its own address
-// (binutils include/elf/mips.h).
+// isRelative recognizes the one entry whose value is relative to its own address (binutils include/elf/mips.h).
 func (im *image) isRelative(tag elf.DynTag) bool {
 	return im.Machine == elf.EM_MIPS && tag == elf.DT_MIPS_RLD_MAP_REL
 }

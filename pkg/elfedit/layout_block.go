@@ -15,12 +15,12 @@ type extent struct {
 	align           uint64
 	rank            int  // order in a new segment
 	movable         bool // nothing but headers and dynamic entries refers to it
-	dynamic         bool // dynamic entries do, and not only program headers
+	dynamic         bool // dynamic entries refer to it, and not only program headers
 }
 
 func (b *extent) end() uint64 { return b.off + b.size }
 
-// join lets an extent take one in that overlaps it and does not begin before it.
+// join adds an extent that overlaps this one and does not begin before it.
 func (b *extent) join(other *extent) {
 	b.movable = b.movable && other.movable && other.addr-other.off == b.addr-b.off
 	b.size = max(b.end(), other.end()) - b.off
@@ -36,8 +36,8 @@ type block struct {
 	newSize         uint64 // after; .dynamic and the interpreter can become larger
 
 	sections, progs []int // what moves with it, by index
-	named           bool  // by a dynamic symbol: code may read what is left behind
-	foreign         bool  // a note of an owner that we do not know: offsets in it may be relative to itself
+	named           bool  // a dynamic symbol names it, so code may read what is left behind
+	foreign         bool  // a note of an unknown owner, whose offsets may be relative to itself
 }
 
 // Ranks in a new segment. llvm-strip and patchelf want notes and .interp first;
@@ -50,9 +50,8 @@ const (
 	rankStrings
 )
 
-// movableSection returns the rank of a kind of section that can be anywhere in read-only
-// memory: what refers to it is a program header or a dynamic entry, and it refers to
-// itself by relative offsets or indices only.
+// movableSection returns the rank of a kind of section that can be anywhere in read-only memory. Only program headers
+// or dynamic entries refer to such a section, and it refers to itself only by relative offsets or indices.
 func movableSection(t elf.SectionType) (rank int, ok bool) {
 	const (
 		relr        = elf.SectionType(19)
@@ -75,9 +74,9 @@ var dynamicPointers = []elf.DynTag{
 	elf.DT_RELA, elf.DT_REL, elf.DT_JMPREL, elf.DynTag(36), elf.DT_MIPS_OPTIONS, // 36: DT_RELR
 }
 
-// extents returns everything in the file that has a header or a dynamic entry of
-// its own, in order of offset, ranges that overlap joined. The caller must not change them.
-// What .dynamic points to counts for itself, for there may be no section headers.
+// extents returns everything in the file that has a header or a dynamic entry of its own, in order of offset, with
+// overlapping ranges joined. The caller must not change them. What .dynamic points to counts on its own, because
+// there may be no section headers.
 func (im *image) extents() []extent {
 	if len(im.all) > 0 {
 		return im.all
@@ -168,8 +167,8 @@ func (im *image) pointedTo(s *elfimage.Section) bool {
 	return false
 }
 
-// members finds the headers of what is in a block. Overlaps are joined, so what
-// begins in it ends in it.
+// members finds the headers of what is in a block. Overlapping ranges are joined, so what begins in a block ends in
+// it.
 func (im *image) members(b *block) {
 	b.sections, b.progs = take(&im.work().indices, 4), take(&im.work().indices, 4)
 	for i := range im.Sections {
@@ -184,9 +183,8 @@ func (im *image) members(b *block) {
 	}
 }
 
-// movingFor returns those of the file's extents that have to make room for the bytes
-// [from, to), or an error where something is there that cannot move. known are those for
-// [from, x), x at most to.
+// movingFor returns the file's extents that must make room for the bytes [from, to), or an error if something there
+// cannot move. known are those for [from, x), with x at most to.
 func (p *planner) movingFor(from, to uint64, known []block) ([]block, error) {
 	im := p.im
 	extents, out := im.extents(), known
@@ -194,10 +192,10 @@ func (p *planner) movingFor(from, to uint64, known []block) ([]block, error) {
 		out = take(&im.work().blocks, 4)
 	}
 	var err error
-	free := max(from, im.staleEnd()) // up to here the range is accounted for
+	free := max(from, im.staleEnd()) // the range is accounted for up to here
 	_, _, counted := im.DynSymbols()
-	// Between headers only padding may be, or what patchelf writes over sections
-	// that it has moved away: Xs, since 0.13 Zs.
+	// Only padding may be between headers, or what patchelf writes over sections that it has moved away: Xs, since
+	// 0.13 Zs.
 	unused := func(end uint64) error {
 		if end <= free {
 			return nil
@@ -233,8 +231,7 @@ func (p *planner) movingFor(from, to uint64, known []block) ([]block, error) {
 		b := block{extent: extents[i]}
 		im.members(&b)
 		if b.off < from && len(b.sections) == 0 && b.movable {
-			// patchelf has let the table grow over a PT_GNU_PROPERTY that it did not
-			// take along: nothing is left of what that describes.
+			// patchelf has made the table grow over what a PT_GNU_PROPERTY describes, and left that header behind.
 			continue
 		}
 		if p.im.holdsDynamic(b) {
@@ -264,9 +261,8 @@ func (p *planner) movingFor(from, to uint64, known []block) ([]block, error) {
 	return out, unused(to)
 }
 
-// foreignNote reports whether a block holds a note of other owners than those whose
-// notes can be anywhere. Chromium's .note.crashpad.info and Firefox' .note.moz.annotation
-// hold offsets that count from the note.
+// foreignNote reports whether a block holds a note of an owner whose notes may not move. Chromium's
+// .note.crashpad.info and Firefox' .note.moz.annotation hold offsets that count from the note.
 func (im *image) foreignNote(b block) (bool, error) {
 	for _, i := range b.sections {
 		s := &im.Sections[i]
@@ -280,13 +276,12 @@ func (im *image) foreignNote(b block) (bool, error) {
 	return false, nil
 }
 
-// placelessNotes are the owners whose notes can be anywhere. The last two are ours to
-// know: a cache of paths, a build ID.
+// placelessNotes are the owners whose notes can be anywhere. We know what the last two hold: a cache of paths, and a
+// build ID.
 var placelessNotes = []string{"GNU", "FDO", "NixOS", "Go"}
 
-// uncounted is the error where symbols would have to be looked at and nothing tells
-// their number: a DT_GNU_HASH without a symbol in it does not, one that cannot be read
-// is malformed.
+// uncounted is the error if symbols must be looked at and nothing tells their number. A DT_GNU_HASH without symbols
+// does not tell it, and one that cannot be read is malformed.
 func (im *image) uncounted() error {
 	const what = "neither section headers nor a hash table give the number of dynamic symbols"
 	if d, ok := im.Dyn(elf.DT_GNU_HASH); ok {
@@ -297,13 +292,13 @@ func (im *image) uncounted() error {
 	return elfimage.Malformed(im.DynOff, what)
 }
 
-// holdsDynamic tells the block that is the dynamic section and nothing else.
+// holdsDynamic reports whether a block is the dynamic section and nothing else.
 func (im *image) holdsDynamic(b block) bool {
 	return im.hasDynamic() && b.off == im.DynOff && b.size == im.Prog(elf.PT_DYNAMIC).Filesz
 }
 
-// unreferenced makes sure that no dynamic symbol names an address in the blocks:
-// code elsewhere could refer to it.
+// unreferenced makes sure that no dynamic symbol names an address in the blocks, because code elsewhere could refer
+// to it.
 func (p *planner) unreferenced(blocks ...block) error {
 	if len(blocks) == 0 {
 		return nil
@@ -324,7 +319,7 @@ func (p *planner) unreferenced(blocks ...block) error {
 			if value < low || value >= high || shndx == elf.SHN_UNDEF || shndx >= elf.SHN_LORESERVE {
 				continue
 			}
-			// The value of a TLS symbol is no address but an offset in its segment.
+			// The value of a TLS symbol is an offset in its segment, not an address.
 			if info, _ := im.SymbolInfo(s); elf.ST_TYPE(info) == elf.STT_TLS {
 				continue
 			}

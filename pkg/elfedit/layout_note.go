@@ -8,11 +8,10 @@ import (
 	"cuda-runpath/pkg/elfimage"
 )
 
-// The resolution note stands in a PT_NOTE and a section of its own, which end where it does (patchelf before
-// 0.19 wants no more in a PT_NOTE than sections name). A section of zeros follows, its room;
-// it also keeps a segment that has nothing else from being without a section when patchelf takes
-// the note away, which strip would make one of that does not load. A note that goes leaves
-// another such section, in which the next one is put if it fits.
+// The resolution note has a PT_NOTE and a section of its own, which end with it (patchelf before 0.19 wants only
+// bytes of sections in a PT_NOTE). A section of zeros follows, its room. If patchelf takes the note away, that
+// section still keeps the segment from being without one, because strip would make the segment fail to load. A note
+// that goes leaves another such section, in which the next one is put if it fits.
 
 const (
 	noteHead    = 12      // bytes: sizes of name and description, type
@@ -28,7 +27,7 @@ const (
 type noteSpot struct {
 	place               // all that it has
 	prog, section, hole int
-	said                uint64 // bytes of it that the note of before has
+	said                uint64 // bytes of it that the old note has
 	named               uint32 // sh_name of cacheSection
 	fresh               bool   // the edit makes it
 }
@@ -49,7 +48,7 @@ func (im *image) putNote(b []byte, desc string) {
 	copy(b[noteHead+noteName:], desc)
 }
 
-// note compares what a change asks of the resolution note with what the file has.
+// note compares the resolution note that a change asks for with the file's.
 func (g *goal) note(im *image, c Change) error {
 	stale := c.RunPath != nil || c.Needed != nil || g.interp != nil
 	if c.ResolutionNote == nil && !stale {
@@ -140,8 +139,8 @@ func (im *image) offsetOfName(i int, name string) (uint32, bool) {
 	return 0, false
 }
 
-// layNote gives the note of the goal a place in a layout, or a program header for the one
-// that inNewSegment gives it, and takes the note of before away.
+// layNote gives the goal's note a place in a layout, or a program header for the place that inNewSegment gives it. It
+// takes the old note away.
 func (p *planner) layNote(l *layout) {
 	im, g := p.im, p.goal
 	if l.note == nil || l.note.said == 0 {
@@ -168,7 +167,7 @@ func (p *planner) layNote(l *layout) {
 	}
 }
 
-// nameNote lets the headers say where the note is.
+// nameNote makes the headers say where the note is.
 func (p *planner) nameNote(l *layout) {
 	im, n, size := p.im, l.note, noteSize(p.goal.desc)
 	q := elfimage.Prog{Type: elf.PT_NOTE, Flags: elf.PF_R, Off: n.off, Vaddr: n.addr, Paddr: n.addr, Filesz: size,
@@ -199,7 +198,7 @@ func (n *newSegment) addNote() error {
 	p, l := n.p, n.l
 	im, size := p.im, noteSize(p.goal.desc)
 	room := size + size/4 + 64       // more than leastHole
-	if c := p.goal.cache; c != nil { // each time that it does not fit, the file grows by half at least
+	if c := p.goal.cache; c != nil { // whenever it does not fit, the file grows by at least half
 		room = max(room, 2*c.Size)
 	}
 	s := l.note
@@ -217,7 +216,7 @@ func (n *newSegment) addNote() error {
 	return nil
 }
 
-// addName adds a name to those of the sections, if they move, and returns where it is; else 0, which is no name.
+// addName adds a name to the section names, if they move, and returns its offset; else 0, which is no name.
 func (t *trailer) addName(im *image, name string) (uint32, error) {
 	if t.moving < 0 {
 		return 0, nil
@@ -234,13 +233,12 @@ func (t *trailer) addName(im *image, name string) (uint32, error) {
 	return uint32(s.Size), nil
 }
 
-// goesWhole reports whether nothing is left of the note that goes, or else one of type 0: among
-// other notes its sizes have to stay.
+// goesWhole reports whether nothing is left of the note that goes. Among other notes it becomes one of type 0,
+// because its sizes must stay.
 func (g *goal) goesWhole() bool { return g.cache != nil && g.cache.Prog >= 0 }
 
-// dropNote lets the headers no longer name the note of before. Its
-// segment stays, with a section of zeros: strip makes of a PT_LOAD with no section in it one
-// that does not load.
+// dropNote makes the headers no longer name the old note. Its segment stays, with a section of zeros, because strip
+// makes a PT_LOAD without a section one that does not load.
 func (l *layout) dropNote(im *image, g *goal) {
 	if !g.goesWhole() {
 		return
@@ -253,7 +251,7 @@ func (l *layout) dropNote(im *image, g *goal) {
 	}
 }
 
-// makeHole makes the section of a note one of zeros.
+// makeHole makes a note's section one of zeros.
 func (im *image) makeHole(s *elfimage.Section) {
 	s.Type = elf.SHT_PROGBITS
 	if im.nameAt(s.NameOff, cacheSection) {
@@ -261,7 +259,7 @@ func (im *image) makeHole(s *elfimage.Section) {
 	}
 }
 
-// mute zeros a note, the whole of it or but for its sizes and owner, where it is or in the copy of a block that moves.
+// mute zeros a note, as a whole or except for its sizes and owner, in its place or in the copy of a moving block.
 func (l *layout) mute(c *elfimage.ResolutionCache, whole bool) {
 	parts := []span{{c.Off + noteTypeAt, noteHead - noteTypeAt}, {c.Off + noteHead + noteName, c.Size - noteHead - noteName}}
 	if whole {

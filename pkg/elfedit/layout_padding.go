@@ -7,8 +7,7 @@ import (
 	"cuda-runpath/pkg/elfimage"
 )
 
-// eachUsed calls use with every range of the file, offset and size in bytes, that
-// a header names.
+// eachUsed calls use with the offset and size in bytes of every range of the file that a header names.
 func (im *image) eachUsed(use func(start, size uint64)) {
 	use(0, im.EhdrSize())
 	use(im.Phoff, uint64(len(im.Progs))*im.PhdrSize())
@@ -23,8 +22,8 @@ func (im *image) eachUsed(use func(start, size uint64)) {
 	}
 }
 
-// usedFrom returns the lowest offset at or above off at which something begins
-// that a header names, or false where nothing does.
+// usedFrom returns the lowest offset, not below off, at which something that a header names begins, or false if
+// nothing does.
 func (im *image) usedFrom(off uint64) (uint64, bool) {
 	next := uint64(math.MaxUint64)
 	im.eachUsed(func(start, size uint64) {
@@ -35,8 +34,7 @@ func (im *image) usedFrom(off uint64) (uint64, bool) {
 	return next, next != math.MaxUint64
 }
 
-// imageEnd returns the end of everything that a header names. What follows was
-// appended by somebody else.
+// imageEnd returns the end of everything that a header names. Somebody else appended what follows.
 func (im *image) imageEnd() uint64 {
 	end := uint64(0)
 	im.eachUsed(func(start, size uint64) { end = max(end, start+size) })
@@ -63,9 +61,8 @@ func (im *image) addressRoom(seg *elfimage.Prog) uint64 {
 	return limit - end
 }
 
-// paddingAfter returns how many bytes, all zero and at most want, follow a
-// segment in file and memory before anything else does. A segment with which the
-// file ends has no padding.
+// paddingAfter returns how many zero bytes, at most want, follow a segment in file and memory before anything else. A
+// segment at the end of the file has no padding.
 func (im *image) paddingAfter(seg *elfimage.Prog, want uint64) (uint64, error) {
 	end := seg.Off + seg.Filesz
 	next, ok := im.usedFrom(end)
@@ -76,16 +73,16 @@ func (im *image) paddingAfter(seg *elfimage.Prog, want uint64) (uint64, error) {
 	return uint64(leadingZeros(b)), err
 }
 
-// inPadding places the new strings in the zeros between the end of a segment and the next page,
-// with a copy of the whole string table. The file does not grow: 805 of 1,192 libraries and programs of Debian 12 that
-// get a driver link need no more; else each would have a PT_LOAD and about 4 KiB more.
+// inPadding places the new strings in the zeros between the end of a segment and the next page, with a copy of the
+// whole string table. The file does not grow. This is enough for 805 of 1,192 libraries and programs of Debian 12
+// that get a driver link; else each would have another PT_LOAD and about 4 KiB more.
 func (p *planner) inPadding() (*layout, error) {
 	list := p.goal.blob
 	own := p.im.Segment(p.im.StrAddr, p.im.StrSize)
 	if own == nil { // it runs on into the next one
 		return nil, nil
 	}
-	if p.im.needsAnchor() { // which takes new section headers
+	if p.im.needsAnchor() { // an anchor takes new section headers
 		return nil, nil
 	}
 	for _, seg := range p.readOnlySegments(own) {
@@ -100,9 +97,9 @@ func (p *planner) inPadding() (*layout, error) {
 	return nil, nil
 }
 
-// readOnlySegments returns the string table's segment and then the others that
-// are only read, unless it would leave its own empty: GNU strip and objcopy give a
-// PT_LOAD that no section is in an offset with which the file does not load.
+// readOnlySegments returns the string table's segment and then the other read-only ones. The others are left out if
+// the table would leave its own segment empty, because GNU strip and objcopy give a PT_LOAD without a section an
+// offset with which the file does not load.
 func (p *planner) readOnlySegments(own *elfimage.Prog) []*elfimage.Prog {
 	segs := append(make([]*elfimage.Prog, 0, 4), own)
 	if p.im.onlyStrings(own) {
@@ -128,8 +125,8 @@ func (im *image) onlyStrings(own *elfimage.Prog) bool {
 	return strings >= 0
 }
 
-// endsSegment reports whether the string table ends its segment, but for the few
-// zeros with which patchelf rounds the size of its segment up.
+// endsSegment reports whether the string table ends its segment, apart from the few zeros with which patchelf rounds
+// up the segment's size.
 func (p *planner) endsSegment(own *elfimage.Prog) (bool, error) {
 	im, most := p.im, uint64(16)
 	strings := im.StringSection()
@@ -171,10 +168,9 @@ func (p *planner) moveTable(seg *elfimage.Prog, n uint64) (*layout, error) {
 	return l, p.moveSymbols(l)
 }
 
-// deadTable is the table that a moved one leaves behind, unless some other
-// section overlaps it. Names in it would else stay in the file for ever, also
-// after another tool has changed them. What comes before offset from is in use
-// again: the program headers grow into a table right after them.
+// deadTable is the old copy of a moved table, unless another section overlaps it. Otherwise names in it would stay in
+// the file for ever, even after another tool has changed them. What is before offset from is in use again, because
+// the program headers grow into a table right after them.
 func (p *planner) deadTable(from uint64) []span {
 	own := p.im.StringSection()
 	for i := range p.im.Sections {

@@ -13,10 +13,10 @@ type planner struct {
 	im   *image
 	goal *goal
 
-	spot    *noteSpot // where the resolution note can be, where that is in the file already
+	spot    *noteSpot // where the resolution note can be, if that is in the file already
 	newNote bool      // it cannot stay there
 
-	sparing bool // a new PT_GNU_STACK or PT_NOTE takes the place of a header that the file can do without
+	sparing bool // a new PT_GNU_STACK or PT_NOTE replaces a header that the file does not need
 }
 
 var errNoInterpreter = errors.New("has no interpreter to change (no PT_INTERP)")
@@ -68,23 +68,21 @@ func (p *planner) place() (*layout, error) {
 	return p.inNewSegment()
 }
 
-// needsSegment reports whether something has to move for which only a new segment
-// has a place: .dynamic without a spare entry, a longer interpreter, a longer resolution
-// note.
+// needsSegment reports whether something must move into a new segment: .dynamic without a spare entry, a longer
+// interpreter, a longer resolution note.
 func (p *planner) needsSegment() bool {
 	return !p.goal.fits || p.goal.interp != nil && !p.interpreterFits() ||
 		p.goal.desc != "" && p.spot == nil
 }
 
-// interpreterFits reports whether the new interpreter fits where the old one is. What is left of the old one becomes
-// zeros: the kernel wants the last byte to be one, and everybody stops at the first (fs/binfmt_elf.c).
+// interpreterFits reports whether the new interpreter fits where the old one is. The rest of the old one becomes
+// zeros: the kernel wants the last byte to be zero, and every reader stops at the first zero (fs/binfmt_elf.c).
 func (p *planner) interpreterFits() bool {
 	old := p.im.Prog(elf.PT_INTERP)
 	return uint64(len(*p.goal.interp)) < old.Filesz && p.im.interpText().off == old.Off && p.alone(old)
 }
 
-// alone reports whether nothing else that has a header or a dynamic entry of its
-// own overlaps a program header's bytes.
+// alone reports whether nothing else with a header or a dynamic entry of its own overlaps a program header's bytes.
 func (p *planner) alone(q *elfimage.Prog) bool {
 	for _, b := range p.im.extents() {
 		if b.off < q.Off+q.Filesz && q.Off < b.end() {
@@ -101,7 +99,7 @@ func alignUp(v, a uint64) uint64 {
 	return (v + a - 1) / a * a
 }
 
-// cannot is the error of a file that has no place for what is new.
+// cannot is the error for a file without a place for what is new.
 func cannot(format string, args ...any) error {
 	return fmt.Errorf("no room for what is new: "+format, args...)
 }

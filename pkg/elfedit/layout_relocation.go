@@ -7,27 +7,25 @@ import (
 	"cuda-runpath/pkg/elfimage"
 )
 
-// A relocation is the last segment in memory, which gets another place in the file: a
-// copy at the end, where it can grow. Its addresses stay, and no program header is
-// added. It is the place for what is new where nothing after the program header table
-// can move: code, constants, notes whose place counts.
+// A relocation is the last segment in memory with another place in the file, a copy at the end where it can grow. Its
+// addresses stay, and no program header is added. It takes what is new if nothing after the program header table can
+// move, such as code, constants, or notes whose place matters.
 type relocation struct {
 	seg       int    // index of the PT_LOAD
-	off, size uint64 // where its bytes stand before the edit
+	off, size uint64 // where its bytes are before the edit
 	addr      uint64
 	align     uint64 // of the copy
-	to        uint64 // where they are afterwards; the same where it has no .bss and can grow over the end of the file
+	to        uint64 // where they are afterwards; the same if it has no .bss and can grow over the end of the file
 }
 
-// maxRelocated bounds what the file may grow by, in bytes: what the segment maps, .bss
-// included, which the file holds from then on.
+// maxRelocated bounds the growth of the file, in bytes. The file then holds all that the segment maps, .bss included.
 const maxRelocated = 64 << 20
 
-// maxCopied bounds what the file may grow by, in bytes, so that a segment need not grow over
-// tables that are not loaded.
+// maxCopied bounds the growth of the file, in bytes, for a copy that keeps a segment from growing over tables that
+// are not loaded.
 const maxCopied = 1 << 20
 
-// maxBetween bounds what a segment maps of the bytes after it to reach the end of the file.
+// maxBetween bounds the bytes after a segment that it also maps to reach the end of the file.
 const maxBetween = 1 << 20
 
 // stays reports whether the segment grows where it is.
@@ -38,7 +36,7 @@ func (r *relocation) holds(off, n uint64) bool {
 	return r != nil && off >= r.off && off+n <= r.off+r.size
 }
 
-// at returns where n bytes at an offset stand afterwards.
+// at returns the new offset of n bytes at an offset.
 func (r *relocation) at(off, n uint64) uint64 {
 	if r.holds(off, n) {
 		return off - r.off + r.to
@@ -58,7 +56,7 @@ func (p *planner) relocatable() (*relocation, error) {
 		return nil, cannot("no segment is loaded")
 	}
 	seg := &im.Progs[last]
-	for _, s := range im.Sections { // the ELF header, which changes, is nobody else's
+	for _, s := range im.Sections { // the ELF header, which changes, belongs to nothing else
 		if s.HasBytes() && s.Off < im.EhdrSize() {
 			return nil, cannot("a section at offset %#x overlaps the headers", s.Off)
 		}
@@ -74,9 +72,9 @@ func (p *planner) relocatable() (*relocation, error) {
 	return p.copied(last)
 }
 
-// tablesAfter reports whether sections that are not loaded, such as .symtab, come after a
-// segment. One that grows over them would hold them, and llvm-strip writes back what a
-// segment holds, over the tables that it has made shorter. The names of sections move on.
+// tablesAfter reports whether sections that are not loaded, such as .symtab, come after a segment. A segment that
+// grows over them would hold them, and llvm-strip writes a segment's contents back over the tables that it has
+// shortened. Section names do not count, because they move along.
 func (im *image) tablesAfter(seg *elfimage.Prog) bool {
 	for i, s := range im.Sections {
 		if s.Flags&elf.SHF_ALLOC == 0 && s.HasBytes() && uint32(i) != im.Shstrndx && s.Off >= seg.Off+seg.Filesz {
@@ -86,8 +84,7 @@ func (im *image) tablesAfter(seg *elfimage.Prog) bool {
 	return false
 }
 
-// copied returns the relocation of a segment to a copy at the end of the file, or why
-// it cannot have another place.
+// copied returns the relocation of a segment to a copy at the end of the file, or why it cannot move.
 func (p *planner) copied(last int) (*relocation, error) {
 	im, seg := p.im, &p.im.Progs[last]
 	page, tableEnd := max(seg.Align, elfimage.PageSize), p.im.tableEnd()
@@ -98,15 +95,15 @@ func (p *planner) copied(last int) (*relocation, error) {
 		return nil, cannot("the last segment maps %d bytes, of which the file would have to hold a copy", seg.Memsz)
 	}
 	for i := range im.Progs {
-		// Its first page would bring other bytes where another segment ends in that page.
+		// Its first page would map other bytes if another segment ends in that page.
 		if q := &im.Progs[i]; i != last && q.Type == elf.PT_LOAD && q.Memsz > 0 &&
 			alignUp(q.Vaddr+q.Memsz, page) > seg.Vaddr&^(page-1) {
 			return nil, cannot("the last segment shares a page with the one at address %#x", q.Vaddr)
 		}
 	}
-	// The kernel and glibc ask for a place that is congruent modulo the alignment, and so
-	// for up to 2 MiB of padding: a page of the machine is enough, unless no other segment
-	// asks for as much (see imageAlign): variables of this one may need it.
+	// The kernel and glibc want a place that is congruent modulo the alignment, which may cost 2 MiB of padding. A
+	// page of the machine is enough, unless no other segment asks for as much (see imageAlign); variables of this one
+	// may need it then.
 	align := page
 	if imageAlign(slices.Delete(slices.Clone(im.Progs), last, last+1)) >= page {
 		align = min(page, im.pageSize())
@@ -124,7 +121,7 @@ func (im *image) pageSize() uint64 {
 	return 64 << 10
 }
 
-// beginAt lets the new bytes follow the relocated segment.
+// beginAt places the new bytes after the relocated segment.
 func (n *newSegment) beginAt(r *relocation) {
 	im := n.p.im
 	seg := &im.Progs[r.seg]
@@ -145,7 +142,7 @@ func (n *newSegment) relocateSections() {
 		s := &n.t.sections[i]
 		if s.Flags&elf.SHF_ALLOC == 0 || s.Addr < seg.Vaddr || s.Addr+s.Size > seg.Vaddr+seg.Memsz &&
 			s.Flags&elf.SHF_TLS == 0 {
-			if s.Type == elf.SHT_NOBITS && s.Off >= r.off+r.size { // eu-strip gives .bss an offset after what it keeps
+			if s.Type == elf.SHT_NOBITS && s.Off >= r.off+r.size { // eu-strip puts .bss behind what it keeps
 				s.Off = n.end()
 			}
 			continue
@@ -159,8 +156,8 @@ func (n *newSegment) relocateSections() {
 	}
 }
 
-// relocateProgs lets the segment end with what is new, and gives the other program
-// headers of what is in it their new offsets. before has the places of old.
+// relocateProgs makes the segment end with what is new, and gives the program headers of its contents their new
+// offsets. before has the old places.
 func (n *newSegment) relocateProgs(progs []elfimage.Prog) error {
 	r, before := n.relocated, n.p.im.Progs
 	seg := &progs[r.seg]
@@ -185,7 +182,8 @@ func (n *newSegment) relocateProgs(progs []elfimage.Prog) error {
 	return nil
 }
 
-// followCopy copies the relocated segment to its new place. What it leaves is dead, unless something else overlaps it.
+// followCopy copies the relocated segment to its new place. The old bytes are dead, unless something else overlaps
+// them.
 func (l *layout) followCopy(im *image) {
 	r := l.relocated
 	if r.stays() {
@@ -203,7 +201,7 @@ func (l *layout) followCopy(im *image) {
 	}
 }
 
-// standsOver reports whether anything that stays has bytes of the relocated segment.
+// standsOver reports whether anything that stays shares bytes with the relocated segment.
 func (im *image) standsOver(r *relocation) bool {
 	for i := range im.Progs {
 		if q := &im.Progs[i]; i != r.seg && q.Type == elf.PT_LOAD && q.Off < r.off+r.size && r.off < q.Off+q.Filesz {

@@ -10,10 +10,9 @@ import (
 	"cuda-runpath/pkg/elfimage"
 )
 
-// Room for later edits stands inside the dynamic string table, because offsets in
-// the table are what strip, objcopy and patchelf keep: a marker string that says
-// how many bytes follow it, then these bytes. The run path is at one end of
-// them and the next one goes to the other, so no edit overwrites a live string.
+// Room for later edits is inside the dynamic string table, because strip, objcopy and patchelf keep offsets in that
+// table. It is a marker string that says how many bytes follow, and then these bytes. The run path is at one end of
+// them and the next one goes to the other end, so no edit overwrites a live string.
 const (
 	roomMark   = "@runpath-room="
 	roomDigits = 8 // hexadecimal
@@ -22,17 +21,16 @@ const (
 
 var roomMarkBytes = []byte(roomMark)
 
-// roomFor returns the size of the room for a run path of n bytes: it and another
-// of its length fit side by side, with enough to spare for the usual additions (a
-// driver link, a compat directory in the store).
+// roomFor returns the size of the room for a run path of n bytes. Two of that length fit side by side, with enough to
+// spare for the usual additions (a driver link, a compat directory in the store).
 func roomFor(n int) uint64 { return 2*(uint64(n)+1) + 256 }
 
 // leastRoom is the size at which a run path of n bytes can be replaced by another
 // of n bytes without growing.
 func leastRoom(n int) uint64 { return 2 * (uint64(n) + 1) }
 
-// appendRoom appends to a string table the marker and a room of the given size
-// that begins with list, and returns the offset of list as well.
+// appendRoom appends the marker and a room of the given size, which begins with list, to a string table. It also
+// returns the offset of list.
 func appendRoom(table []byte, list string, size uint64) (grown []byte, at uint64) {
 	table = append(table, 0)
 	table = fmt.Appendf(table, "%s%0*x", roomMark, roomDigits, size)
@@ -42,8 +40,7 @@ func appendRoom(table []byte, list string, size uint64) (grown []byte, at uint64
 	return append(table, make([]byte, size-uint64(len(list)))...), at
 }
 
-// inRoom places the new strings in the room of an earlier edit: no header
-// changes, only dynamic entries.
+// inRoom places the new strings in the room of an earlier edit. No header changes, only dynamic entries.
 func (p *planner) inRoom() (*layout, error) {
 	if p.im.findRoom().size == 0 {
 		return nil, nil
@@ -55,8 +52,8 @@ func (p *planner) inRoom() (*layout, error) {
 	return l, nil
 }
 
-// useRoom puts the new strings where nothing lives in the room, at one of its ends
-// if it can be: there the next ones find the other end free.
+// useRoom puts the new strings where nothing is alive in the room, if possible at one of its ends, so that the other
+// end is free for the next ones.
 func (p *planner) useRoom(l *layout) (bool, error) {
 	im, r := p.im, p.im.findRoom()
 	if r.size == 0 {
@@ -117,8 +114,8 @@ func (p *planner) useRoom(l *layout) (bool, error) {
 	return true, nil
 }
 
-// inPlace puts a string where the one stands that it replaces: it is no longer, and
-// nothing shares a byte with that. Then no entry of .dynamic changes.
+// inPlace puts a string in the place of the one that it replaces, if it is not longer and nothing shares a byte with
+// the old one. No entry of .dynamic changes then.
 func (p *planner) inPlace() (*layout, error) {
 	g, im := p.goal, p.im
 	if len(g.texts) != 1 || len(g.retired) != 1 || len(g.renames) > 0 || len(g.entries) != len(im.Dynamic) {

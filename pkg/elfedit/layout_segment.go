@@ -10,13 +10,12 @@ import (
 	"cuda-runpath/pkg/elfimage"
 )
 
-// segmentHead is the number of bytes of a new segment before its first section:
-// llvm-strip takes a PT_INTERP or PT_NOTE that begins where the PT_LOAD does for
-// its parent and loses the PT_LOAD.
+// segmentHead is the number of bytes of a new segment before its first section. llvm-strip takes a PT_INTERP or
+// PT_NOTE at the beginning of a PT_LOAD for its parent, and loses the PT_LOAD.
 const segmentHead = 64
 
-// inLastSegment lets the segment that the string table ends grow, and the table with it, where that
-// segment is the last in memory: that of an earlier edit, mostly.
+// inLastSegment makes the segment that the string table ends grow together with the table, if that segment is the
+// last in memory. It is mostly an earlier edit's.
 func (p *planner) inLastSegment() (*layout, error) {
 	im := p.im
 	seg := im.Segment(im.StrAddr, im.StrSize)
@@ -26,7 +25,7 @@ func (p *planner) inLastSegment() (*layout, error) {
 	if ends, err := p.endsSegment(seg); !ends || err != nil {
 		return nil, err
 	}
-	const most = 64 << 10 // bytes after it that are worth being a part of the table
+	const most = 64 << 10 // so many bytes after it may become part of the table
 	r, err := p.relocatable()
 	end := seg.Off + seg.Filesz
 	if err != nil || &im.Progs[r.seg] != seg || seg.Filesz != seg.Memsz || im.size > end+most || im.Phoff > end {
@@ -35,11 +34,10 @@ func (p *planner) inLastSegment() (*layout, error) {
 	return p.inSegment(p.asItIs(), moves{headerPlace: headerPlace{null: -1, relocated: r}, table: true, grows: true})
 }
 
-// inNewSegment appends a PT_LOAD to the file: the string table with room, and
-// whatever stands where the program header table has to grow. The table itself
-// stays where it is: strip and objcopy write it back after the ELF header, and
-// kernels before 5.18 compute AT_PHDR from e_phoff. Where it cannot grow, the last
-// segment becomes longer instead: see relocation.
+// inNewSegment appends a PT_LOAD to the file, with the string table, its room, and whatever is in the way of the
+// growing program header table. That table stays in place, because strip and objcopy write it back after the ELF
+// header, and kernels before 5.18 compute AT_PHDR from e_phoff. If it cannot grow, the last segment becomes longer
+// instead: see relocation.
 func (p *planner) inNewSegment() (*layout, error) {
 	l := p.asItIs()
 	m, err := p.moves(l)
@@ -62,7 +60,7 @@ func (p *planner) inSegment(l *layout, m moves) (*layout, error) {
 	if err != nil {
 		return nil, err
 	}
-	// .dynamic may be one more
+	// .dynamic may be added
 	n := &newSegment{p: p, t: t, l: l, moves: m, blocks: take(&im.work().blocks, len(m.moving)+1)}
 	if m.relocated != nil {
 		n.beginAt(m.relocated)
@@ -111,7 +109,7 @@ func (p *planner) inSegment(l *layout, m moves) (*layout, error) {
 			}
 		}
 	}
-	for _, b := range n.blocks { // what they leave becomes zeros, which a later edit takes for free
+	for _, b := range n.blocks { // their old places become zeros, which a later edit counts as free
 		if start := max(b.off, m.tableEnd); start < b.end() && !b.named {
 			l.dead = append(l.dead, span{start, b.end() - start})
 		}
@@ -130,7 +128,7 @@ type moves struct {
 	dynamic bool // .dynamic
 }
 
-// moves says that for a layout. New strings that find room where the table is are put there.
+// moves returns that for a layout. New strings that fit in the table's room are put there.
 func (p *planner) moves(l *layout) (m moves, err error) {
 	if m.headerPlace, err = p.headerPlace(l); err != nil {
 		return m, err
@@ -155,9 +153,8 @@ func (p *planner) moves(l *layout) (m moves, err error) {
 	return m, nil
 }
 
-// A headerPlace is what a layout needs for one more segment: a program header whose
-// place it takes, or blocks after the table that make room for one, or a segment that
-// becomes longer instead.
+// A headerPlace is what a layout needs for one more segment: a program header to replace, or blocks after the table
+// that make room for one, or a segment that becomes longer instead.
 type headerPlace struct {
 	null      int // index of the program header that gives up its place, or -1
 	relocated *relocation
@@ -170,7 +167,7 @@ type headerPlace struct {
 func (p *planner) headerPlace(l *layout) (headerPlace, error) {
 	im := p.im
 	null := slices.IndexFunc(l.progs, func(q elfimage.Prog) bool { return q.Type == elf.PT_NULL })
-	if p.goal.spare > 0 { // they are somebody else's
+	if p.goal.spare > 0 { // they are for somebody else
 		null = -1
 	}
 	expendable := im.expendable()
@@ -184,7 +181,7 @@ func (p *planner) headerPlace(l *layout) (headerPlace, error) {
 		null, more int
 		longer     bool // a segment
 	}{
-		{null >= 0, null, 0, false}, // an unused one spares the growth; MIPS linkers leave one
+		{null >= 0, null, 0, false}, // an unused one saves the growth; MIPS linkers leave one
 		{null < 0, -1, 1, false},
 		{null < 0 && expendable >= 0, expendable, 0, false},
 		{true, -1, 0, true},
@@ -227,15 +224,15 @@ func (p *planner) headerPlace(l *layout) (headerPlace, error) {
 	return headerPlace{}, first
 }
 
-// tableFits reports whether a layout's program headers fit without anything moving: in
-// the place that the table has, or over zeros after it that belong to nobody.
+// tableFits reports whether a layout's program headers fit without moving anything, in the table's place or over
+// unowned zeros after it.
 func (p *planner) tableFits(l *layout) bool {
 	im := p.im
 	if len(l.progs) <= len(im.Progs) {
 		return true
 	}
 	end := im.Phoff + uint64(len(l.progs))*im.PhdrSize()
-	if im.anchorSection() >= 0 { // it would have to become shorter
+	if im.anchorSection() >= 0 { // the anchor would have to become shorter
 		return false
 	}
 	moving, err := p.movingFor(im.tableEnd(), end, nil)
@@ -284,10 +281,9 @@ func (p *planner) alsoMoving(moving []block) ([]block, error) {
 	return moving, nil
 }
 
-// clear returns the blocks that have to move for the program headers to end at an
-// offset. Where it costs little, room for one more is cleared as well:
-// patchelf before 0.15 adds one and overlooks a section that it then overwrites,
-// because it stops looking at the first section header that points further on.
+// clear returns the blocks that must move so that the program headers end at an offset. If it costs little, room for
+// one more header is cleared as well. patchelf before 0.15 adds one and overwrites a section, because it stops
+// looking at the first section header that points further on.
 func (p *planner) clear(tableEnd uint64) ([]block, error) {
 	from := p.im.tableEnd()
 	if tableEnd <= from {
@@ -306,7 +302,7 @@ func (p *planner) clear(tableEnd uint64) ([]block, error) {
 	const little = 4096 // bytes
 	more, err := p.movingFor(from, tableEnd+p.im.PhdrSize(), moving)
 	if err != nil {
-		return moving, nil //nolint:nilerr // the room of the tables alone is known to be enough
+		return moving, nil //nolint:nilerr // the room for the tables alone is known to be enough
 	}
 	further := more[len(moving):]
 	for _, b := range further {
@@ -315,7 +311,7 @@ func (p *planner) clear(tableEnd uint64) ([]block, error) {
 		}
 	}
 	if p.unreferenced(further...) != nil {
-		return moving, nil //nolint:nilerr // so these stay where they are
+		return moving, nil //nolint:nilerr // so these stay in place
 	}
 	return more, nil
 }
@@ -331,11 +327,11 @@ type newSegment struct {
 	data   []byte // from off on
 	blocks []block
 	interp *place // where the new interpreter is in it, or nil
-	moves         // relocated: the segment whose end this is, or nil: it is one of its own
+	moves         // relocated: the segment that this is the end of; nil: it is a segment of its own
 }
 
-// begin chooses the place: in the file after everything, without padding, and in
-// memory above everything, .bss included, congruent to it modulo the alignment.
+// begin chooses the place. In the file it is after everything, without padding. In memory it is above everything,
+// .bss included, and congruent to the offset modulo the alignment.
 func (n *newSegment) begin() {
 	im := n.p.im
 	top := uint64(0)
@@ -346,7 +342,7 @@ func (n *newSegment) begin() {
 			n.align = max(n.align, q.Align)
 		}
 	}
-	const gap = 64 << 10 // closer, eu-elflint takes the new sections for parts of the segment below
+	const gap = 64 << 10 // if closer, eu-elflint takes the new sections for parts of the segment below
 	n.off = alignUp(im.size, 16)
 	n.addr = alignUp(top+gap, n.align) + n.off%n.align
 	n.data = im.Alloc(segmentHead + im.StrSize + 32<<10)[:segmentHead]
@@ -355,7 +351,7 @@ func (n *newSegment) begin() {
 // end returns the offset after what the segment has.
 func (n *newSegment) end() uint64 { return n.off + uint64(len(n.data)) }
 
-// reserve returns the place of size more bytes, the offset of which is the same modulo align as at is.
+// reserve returns the place of size more bytes, whose offset is congruent to at modulo align.
 func (n *newSegment) reserve(size, align, at uint64) place {
 	off := n.end()
 	if align > 1 {
@@ -396,8 +392,8 @@ func (n *newSegment) add(b *block) error {
 	return nil
 }
 
-// interpText is where the interpreter's path stands. A linker script can let PT_INTERP
-// begin with a note; then the section is meant.
+// interpText is the place of the interpreter's path. A linker script can make PT_INTERP begin with a note; then it is
+// the section.
 func (im *image) interpText() span {
 	old := im.Prog(elf.PT_INTERP)
 	if old == nil {
@@ -409,8 +405,8 @@ func (im *image) interpText() span {
 	return span{old.Off, old.Filesz}
 }
 
-// interpreterRoom is the size in bytes of a PT_INTERP for a path of n bytes, with
-// some for a longer one: the kernel takes at most PATH_MAX.
+// interpreterRoom is the size in bytes of a PT_INTERP for a path of n bytes, with some room for a longer one. The
+// kernel takes at most PATH_MAX.
 func interpreterRoom(n int) uint64 {
 	const least, most = 128, maxPath
 	return max(uint64(n)+1, min(most, max(least, alignUp(uint64(n)+33, 16))))
@@ -422,7 +418,7 @@ func (n *newSegment) addDynamic() error {
 	old := im.Prog(elf.PT_DYNAMIC)
 	b := &block{extent: extent{off: im.DynOff, size: old.Filesz, addr: old.Vaddr, rank: rankDynamic}}
 	entries := len(n.p.goal.entries) + 1
-	if n.t.tail > 0 { // for the next ones, which would have to copy the appended data again
+	if n.t.tail > 0 { // for later entries, which would copy the appended data again
 		entries += 6
 	} else if !n.p.goal.onlyRunPath {
 		entries += 3
@@ -454,8 +450,8 @@ func (n *newSegment) addTable(table []byte) {
 	n.room(at, append(n.data, table...), n.t.capacity(n.p.goal.blob))
 }
 
-// growTable lets the string table, which ends the segment that is relocated, go on with room: by as much again as that
-// had, so that growing stops soon. What the segment grows over is dead.
+// growTable extends the string table, which ends the relocated segment, with room. It adds as much as there was, so
+// that growing stops soon. What the segment grows over is dead.
 func (n *newSegment) growTable() {
 	im, l, end := n.p.im, n.l, n.relocated.off+n.relocated.size
 	n.room(place{n.relocated.at(im.StrOff, im.StrSize), im.StrAddr, 0}, n.data,
@@ -469,7 +465,7 @@ func (n *newSegment) growTable() {
 	}
 }
 
-// room appends the new strings and room for others to data, which ends with the string table; that begins at a place.
+// room appends the new strings, and room for others, to data, which ends with the string table at a place.
 func (n *newSegment) room(table place, data []byte, capacity uint64) {
 	grown, at := appendRoom(data, n.p.goal.blob, capacity)
 	n.data = grown
@@ -496,7 +492,7 @@ func (n *newSegment) finish() error {
 		for _, i := range b.sections {
 			s := &n.t.sections[i]
 			switch {
-			case b.rank == rankDynamic: // LIEF lets it say more than PT_DYNAMIC, which would overlap what follows now
+			case b.rank == rankDynamic: // LIEF makes it larger than PT_DYNAMIC: it would overlap what follows now
 				s.Size = b.newSize
 			case s.Off+s.Size == b.end():
 				s.Size += b.newSize - b.size
@@ -520,7 +516,7 @@ func (n *newSegment) finish() error {
 	for _, b := range n.blocks {
 		for _, i := range b.progs {
 			q := &progs[i]
-			if q.Type == elf.PT_NULL || l.note != nil && i == l.note.prog { // a resolution note's, which goes or is elsewhere
+			if q.Type == elf.PT_NULL || l.note != nil && i == l.note.prog { // a note's, which goes or has moved
 				continue
 			}
 			if q.Off+q.Filesz == b.end() {
@@ -550,9 +546,8 @@ func (n *newSegment) finish() error {
 	return nil
 }
 
-// insert returns the program headers with segment after the last PT_LOAD, in
-// ascending order of address as the gABI wants them, and without entry drop
-// (-1 for none).
+// insert returns the program headers with segment added after the last PT_LOAD, in ascending order of address as the
+// gABI asks, and without entry drop (-1 for none).
 func (im *image) insert(progs []elfimage.Prog, segment elfimage.Prog, drop int) []elfimage.Prog {
 	last := 0
 	for i := range progs {
@@ -577,7 +572,7 @@ func (im *image) insert(progs []elfimage.Prog, segment elfimage.Prog, drop int) 
 	return out
 }
 
-// unusedProgs counts the program headers that say nothing.
+// unusedProgs counts the unused program headers.
 func (im *image) unusedProgs() (n int) {
 	for i := range im.Progs {
 		if im.Progs[i].Type == elf.PT_NULL {
@@ -587,7 +582,7 @@ func (im *image) unusedProgs() (n int) {
 	return n
 }
 
-// fitTable lets PT_PHDR and the segment that holds the program headers hold all of them.
+// fitTable makes PT_PHDR and the segment of the program headers hold all of them.
 func (im *image) fitTable(progs []elfimage.Prog) {
 	size := uint64(len(progs)) * im.PhdrSize()
 	end := im.Phoff + size

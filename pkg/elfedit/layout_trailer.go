@@ -10,30 +10,30 @@ import (
 // A trailer is what comes after the last segment: the section headers with their names, and what somebody appended to
 // the file.
 type trailer struct {
-	sections []elfimage.Section // with their new places
-	moving   int                // index of the section names, which move along; -1: they stay
-	names    string             // that those of sections get, with their NULs
+	sections []elfimage.Section // at their new places
+	moving   int                // index of the section names, if they move along; -1: they stay
+	names    string             // added to the section names, with their NULs
 	tailOff  uint64             // where appended data begins now
 	tail     uint64             // its size, bytes
-	zeros    uint64             // with which it begins and which its copy leaves out, bytes
+	zeros    uint64             // at its beginning that its copy leaves out, bytes
 }
 
 const maxMoving = 64 << 10 // section names that move along, bytes
 
-// Room for strings in a file with appended data: a part of that, but no more than any file
-// needs. It is bytes, as maxTailRoom is.
+// Room for strings in a file with appended data, in bytes like maxTailRoom: a part of that data, but no more than any
+// file needs.
 const (
 	tailPart    = 64
 	maxTailRoom = 256 << 10
 )
 
-// trailer describes what has to follow a segment of a layout that is to end the file.
+// trailer describes what must follow a layout's segment at the end of the file.
 func (p *planner) trailer(l *layout) (*trailer, error) {
 	im := p.im
 	l.sections = im.CopySections(l.sections, 4) // some may be added: see anchor, hold and nameNote
 	t := &trailer{sections: l.sections, moving: -1, tailOff: im.imageEnd()}
-	// patchelf insists on a section after the string table in an ET_EXEC file
-	// (rewriteSectionsExecutable), so the section names go with the headers.
+	// patchelf wants a section after the string table in an ET_EXEC file (rewriteSectionsExecutable), so the section
+	// names go with the headers.
 	if i := int(im.Shstrndx); i < len(im.Sections) {
 		s := &im.Sections[i]
 		if s.Type == elf.SHT_STRTAB && s.HasBytes() && s.Flags&elf.SHF_ALLOC == 0 && s.Addralign <= 64 &&
@@ -47,15 +47,15 @@ func (p *planner) trailer(l *layout) (*trailer, error) {
 	}
 	if first < im.size {
 		t.tail = im.size - t.tailOff
-		// File systems begin with up to 64 KiB of zeros, and who finds one by where the
-		// section headers end wants them. A hole of gigabytes is nobody's beginning.
+		// File systems begin with up to 64 KiB of zeros. Readers that find one by the end of the section headers need
+		// these. Nothing begins with a hole of gigabytes.
 		const most = 1 << 20
 		t.zeros = (first - t.tailOff) - min(first-t.tailOff, most)
 	}
 	return t, nil
 }
 
-// capacity is the size of the room for strings, in bytes: each growth copies the appended data again.
+// capacity is the size of the room for strings, in bytes. Each growth copies the appended data again.
 func (t *trailer) capacity(blob string) uint64 {
 	if t.tail == 0 {
 		return roomFor(len(blob))
@@ -63,9 +63,8 @@ func (t *trailer) capacity(blob string) uint64 {
 	return max(roomFor(len(blob)), elfimage.PageSize, min(t.tail/tailPart, maxTailRoom))
 }
 
-// write lays the trailer out after offset end. What it returns follows end directly;
-// appended data comes as a copy, so that it is found from its old offset as well as
-// from the end.
+// write lays the trailer out after offset end, and what it returns follows end directly. Appended data is copied, so
+// that it is found from its old offset and from the end.
 func (t *trailer) write(im *image, l *layout, end uint64) ([]write, error) {
 	at := end
 	if t.moving >= 0 {

@@ -8,8 +8,8 @@ import (
 	"cuda-runpath/pkg/elfimage"
 )
 
-// What other tools leave and expect, beside what the gABI says. Each quirk is told here; what follows
-// from it is decided where it says so.
+// What other tools leave and expect, beside what the gABI says. Each quirk is described here, with the place where
+// the code deals with it.
 //
 //   - patchelf before 0.19 takes the hole that a moved table leaves in an ET_EXEC file for room that
 //     it has, and breaks the program: a section stands over it (needsAnchor, anchor; patchelf's
@@ -24,8 +24,8 @@ import (
 //     but the one with the ELF header. patchelf takes sections out of ours (hold, readOnlySegments, dropNote).
 //   - BOLT puts the program headers at the end of the file, away from the ELF header (header).
 
-// staleEnd returns the end of what stands behind the program headers and was some: those that e_phnum no longer counts
-// say what one of the others says, or where a note is mapped. Nothing else looks like one by chance.
+// staleEnd returns the end of old program headers behind the table. Those that e_phnum no longer counts repeat one of
+// the others, or say where a note is mapped. Nothing else looks like that by chance.
 func (im *image) staleEnd() uint64 {
 	end, size := im.tableEnd(), im.PhdrSize()
 	const most = 8 // bounds what is read
@@ -45,17 +45,17 @@ func (im *image) staleEnd() uint64 {
 	return end
 }
 
-// holeName is a suffix of ".dynstr", so that the section names hold it already.
+// holeName is a suffix of ".dynstr", so the section names hold it already.
 const holeName = "dynstr"
 
-// isHole reports whether a section is one that an edit put over what is free: see anchor and hold.
+// isHole reports whether an edit put a section over free bytes: see anchor and hold.
 func (im *image) isHole(i int) bool {
 	s := &im.Sections[i]
 	return s.Type == elf.SHT_PROGBITS && s.Flags&^elf.SHF_WRITE == elf.SHF_ALLOC && s.Addralign == 1 && s.Entsize == 0 &&
 		im.sectionNamed(i, holeName)
 }
 
-// newHole returns such a section. ok is false where there is no name for it.
+// newHole returns such a section. ok is false if there is no name for it.
 func (im *image) newHole(off, addr, size uint64) (s elfimage.Section, ok bool) {
 	i := im.StringSection()
 	if i < 0 || !im.sectionNamed(i, "."+holeName) {
@@ -79,8 +79,7 @@ func (im *image) anchorSection() int {
 	return -1
 }
 
-// holds reports whether a hole is there for its segment to have a section: it is in another one than the program
-// headers are.
+// holds reports whether a hole only gives its segment a section: it is not in the segment of the program headers.
 func (im *image) holds(hole int) bool {
 	s := &im.Sections[hole]
 	return slices.ContainsFunc(im.Progs, func(q elfimage.Prog) bool {
@@ -89,8 +88,9 @@ func (im *image) holds(hole int) bool {
 	})
 }
 
-// hold gives each segment that would be without a section one over a hole: the new one over its first bytes, where
-// other tools may take away all else, and one that all has moved out of over the first of that, which is zeros then.
+// hold gives each segment that would have no section one over a hole. In the new segment it is over the first bytes,
+// because other tools may take everything else away. In a segment that everything has moved out of, it is over the
+// first of those bytes, which are zeros then.
 func (n *newSegment) hold() {
 	im, t := n.p.im, n.t
 	add := func(off, addr, size uint64, writable bool) {
@@ -127,13 +127,11 @@ func (n *newSegment) hold() {
 	}
 }
 
-// needsAnchor reports whether patchelf would mistake the hole that a moved string
-// table leaves. In an ET_EXEC file it pulls everything from the program headers to
-// the string table, or to the first SHT_PROGBITS section but .interp, to the front
-// of the file (rewriteSectionsExecutable). What it pulled used to need more than
-// was there, and so a segment of its own. With the table gone it may fit, and then
-// versions before 0.18 write beyond the end of the first segment, and those before
-// 0.19 put .dynamic where the loader cannot write to it.
+// needsAnchor reports whether patchelf would misuse the hole that a moved string table leaves. In an ET_EXEC file,
+// patchelf moves everything from the program headers to the string table, or to the first SHT_PROGBITS section except
+// .interp, to the front of the file (rewriteSectionsExecutable). That used to need more room than there was, and so a
+// segment of its own. Without the table it may fit. Versions before 0.18 then write beyond the end of the first
+// segment, and those before 0.19 put .dynamic where the loader cannot write to it.
 func (im *image) needsAnchor() bool {
 	if im.Type != elf.ET_EXEC || len(im.Sections)+1 >= int(elf.SHN_LORESERVE) {
 		return false
@@ -150,10 +148,9 @@ func (im *image) needsAnchor() bool {
 	return im.Sections[first].Type != elf.SHT_PROGBITS || im.sectionNamed(first, ".interp")
 }
 
-// anchor gives the first hole that an edit leaves a section, at which patchelf
-// stops: what is free after the program headers, which end at offset from, once
-// some blocks have moved away; where that is nothing, the place of the string table,
-// if that moves.
+// anchor gives the first hole that an edit leaves a section, at which patchelf stops. The hole is what is free after
+// the program headers, which end at offset from, once some blocks have moved away. If nothing is free there, it is
+// the old place of the string table, if that moves.
 func (p *planner) anchor(t *trailer, from uint64, moved []block, table bool) error {
 	im := p.im
 	old := im.anchorSection()
@@ -186,8 +183,8 @@ func (p *planner) anchor(t *trailer, from uint64, moved []block, table bool) err
 	return nil
 }
 
-// free returns how many bytes are free from an offset on, and not beyond end, once
-// some blocks have moved away: those of the blocks, and what patchelf fills holes with.
+// free returns how many bytes from an offset up to end are free once some blocks have moved away: the blocks' bytes,
+// and what patchelf fills holes with.
 func (im *image) free(from, end uint64, moved []block) (uint64, error) {
 	at := max(from, im.staleEnd())
 	filled := func(to uint64) (bool, error) {
@@ -223,8 +220,8 @@ func (im *image) free(from, end uint64, moved []block) (uint64, error) {
 // filler returns how many bytes b begins with that are zeros, or what patchelf fills holes with.
 func filler(b []byte) int { return len(b) - len(bytes.TrimLeft(b, "\x00XZ")) }
 
-// isBun reports whether "bun build --compile" will let the segment that holds its section grow
-// over what follows it in the file: it takes only sections along that are not loaded.
+// isBun reports whether "bun build --compile" will make the segment with its section grow over what follows in the
+// file. It only moves sections that are not loaded.
 func (im *image) isBun() bool {
 	for i := range im.Sections {
 		s := &im.Sections[i]

@@ -8,36 +8,35 @@ import (
 	"cuda-runpath/pkg/elfimage"
 )
 
-// A verifier compares two images, before an edit and after it, with the change that was asked
-// for. It does not know how the edit was planned, and calls no planner. What both ask of the
-// first image is in image.go: where an earlier edit has left room or a hole, which program header a file can do
-// without.
+// A verifier compares the images before and after an edit with the change that was asked for. It does not know how
+// the edit was planned, and calls no planner. image.go has what both ask of the first image: where an earlier edit
+// has left room or a hole, and which program header a file does not need.
 type verifier struct {
 	c      Change
 	before *image
 	after  *image
-	owners []elfimage.Owner // of what there was before
+	owners []elfimage.Owner // of what was there before
 
-	moving  bool                       // what is compared is the copy of a segment
+	moving  bool                       // the copy of a segment is being compared
 	cache   *elfimage.ResolutionCache  // that goes or is replaced, or nil
 	note    *elfimage.ResolutionCache  // that is new, or nil
-	notes   []elfimage.ResolutionCache // all of before, where one goes or comes
+	notes   []elfimage.ResolutionCache // all of before, if one goes or comes
 	strings []span                     // ranges of the dynamic string table that change, as offsets in it
 	same    []*elfimage.Prog           // see sameProg; nil before that is asked for
-	added   []elf.ProgType             // of the program headers afterwards that are none of before
+	added   []elf.ProgType             // of the program headers that are new
 
 	compared shifted // of the contents of segments that moved
 }
 
-// shifted is a range of the file that is elsewhere afterwards, so many bytes further.
+// shifted is a range of the file, and how many bytes further it is afterwards.
 type shifted struct {
 	span
 	by uint64
 }
 
-// verify returns an error where the image after an edit does not say what was asked for, or
-// where anything else that the loader reads by name has changed; and a *BugError where bytes
-// have that the change is not about. changed are the ranges in which the two differ.
+// verify returns an error if the image after an edit does not say what was asked for, or if anything else that the
+// loader reads by name has changed. It is a *BugError if bytes have changed that the change is not about. changed are
+// the ranges in which the two images differ.
 func verify(before *image, after *elfimage.Image, c Change, changed []span) error {
 	v := &verifier{c: c, before: before, after: &image{Image: after, size: uint64(after.Size())},
 		owners: before.owned()}
@@ -69,8 +68,8 @@ func (v *verifier) about(tag elf.DynTag) bool {
 	return false
 }
 
-// asked makes sure that .dynamic, PT_INTERP and the tables of versions say what the change asks for; dynamic compares
-// what it is not about.
+// asked makes sure that .dynamic, PT_INTERP and the tables of versions say what the change asks for. dynamic compares
+// the rest.
 func (v *verifier) asked() error {
 	c, after := v.c, v.after
 	for _, tag := range []elf.DynTag{elf.DT_RUNPATH, elf.DT_RPATH, elf.DT_NEEDED, elf.DT_SONAME} {
@@ -158,8 +157,7 @@ func (im *image) says(d elfimage.Dyn) []byte {
 	return b
 }
 
-// cleared makes sure that each symbol has the version that it had, or, where its
-// name is among those of the change, none.
+// cleared makes sure that each symbol has its old version, or none if the change names the symbol.
 func (v *verifier) cleared() error {
 	var was, now []symbolVersion
 	if err := v.before.eachVersion(func(s symbolVersion) { was = append(was, s) }); err != nil {
@@ -182,8 +180,8 @@ func (v *verifier) cleared() error {
 	return nil
 }
 
-// progs makes sure that each program header of before says what it said, but for its place where that may change, and
-// that only a PT_LOAD is new, and what was asked for.
+// progs makes sure that each old program header says what it said, except for a place that may change. Only a
+// PT_LOAD, and what was asked for, may be new.
 func (v *verifier) progs() error {
 	for i, q := range v.before.Progs {
 		n := v.sameProg(i)
@@ -218,7 +216,8 @@ func (v *verifier) progs() error {
 	return nil
 }
 
-// movedProg reports whether a program header whose place may change, which is compared elsewhere, says the same.
+// movedProg reports whether a program header whose place may change says the same otherwise. Its contents are
+// compared elsewhere.
 func (v *verifier) movedProg(q, n elfimage.Prog) bool {
 	switch {
 	case n.Flags != q.Flags || n.Align != q.Align || !v.sameAddress(n.Vaddr-n.Paddr, q.Vaddr-q.Paddr),
@@ -235,7 +234,7 @@ func (v *verifier) movedProg(q, n elfimage.Prog) bool {
 	return true
 }
 
-// fixedProg reports whether one that no edit moves says the same, or maps more at the same addresses.
+// fixedProg reports whether a program header that no edit moves says the same, or maps more at the same addresses.
 func (v *verifier) fixedProg(q, n elfimage.Prog) bool {
 	after, stack := v.after.Progs, v.c.ExecStack
 	switch {
@@ -249,7 +248,7 @@ func (v *verifier) fixedProg(q, n elfimage.Prog) bool {
 			n.Flags = n.Flags&^elf.PF_W | q.Flags&elf.PF_W
 		}
 	case q.Type == elf.PT_LOAD && n.Filesz >= q.Filesz && n.Memsz-q.Memsz == n.Filesz-q.Filesz:
-		if n.Filesz > q.Filesz && n.Flags&elf.PF_X == 0 { // .dynamic may stand in it now
+		if n.Filesz > q.Filesz && n.Flags&elf.PF_X == 0 { // .dynamic may be in it now
 			n.Flags = n.Flags&^elf.PF_W | q.Flags&elf.PF_W
 		}
 		n.Filesz, n.Memsz = q.Filesz, q.Memsz
@@ -274,7 +273,7 @@ func imageAlign(progs []elfimage.Prog) uint64 {
 	return largest
 }
 
-// followsSegment reports whether what a program header describes is what its segment maps there.
+// followsSegment reports whether a program header describes what its segment maps there.
 func followsSegment(q elfimage.Prog, progs []elfimage.Prog) bool {
 	return slices.ContainsFunc(progs, func(s elfimage.Prog) bool {
 		return s.Type == elf.PT_LOAD && q.Vaddr >= s.Vaddr && q.Vaddr+q.Filesz <= s.Vaddr+s.Filesz &&

@@ -10,8 +10,8 @@ import (
 	"cuda-runpath/pkg/elfimage"
 )
 
-// A BugError is an edit that would have damaged the file: a fault of this package.
-// The file has not been touched.
+// A BugError is an edit that would have damaged the file, because of a bug in this package. The file has not been
+// touched.
 type BugError struct{ Reason string }
 
 func (e *BugError) Error() string {
@@ -20,10 +20,9 @@ func (e *BugError) Error() string {
 
 func bug(format string, args ...any) error { return &BugError{fmt.Sprintf(format, args...)} }
 
-// allBytes compares what has changed with what the bytes of the file belonged to before: a byte
-// that somebody owns may change where its owner is elsewhere afterwards with the same content,
-// or where the change is about it; a byte of a segment that nobody owns may not change at all,
-// for somebody may.
+// allBytes compares the changed bytes with their old owners. An owned byte may change if its owner has moved with the
+// same content, or if the change is about it. A byte of a segment without an owner may not change at all, because
+// somebody may use it.
 func (v *verifier) allBytes(changed []span) error {
 	if n := len(v.before.Sections); len(v.after.Sections) < n {
 		return bug("leaves %d section headers of %d", len(v.after.Sections), n)
@@ -52,8 +51,8 @@ func (v *verifier) allBytes(changed []span) error {
 	return nil
 }
 
-// resolutionNote checks that the resolution note says what the change asks for: what it said
-// where that contradicts nothing that changes, or else nothing.
+// resolutionNote checks that the resolution note says what the change asks for. Otherwise it must say what it said,
+// or nothing if that contradicts what changes.
 func (v *verifier) resolutionNote() error {
 	c := v.c
 	was, err := v.before.ResolutionCache()
@@ -94,7 +93,7 @@ func (v *verifier) resolutionNote() error {
 	if is == nil {
 		return nil
 	}
-	// It has a program header and a section for itself, is mapped, and takes no place that is another's.
+	// It has its own program header and section, is mapped, and takes nothing else's place.
 	if is.Prog < 0 || is.Section < 0 {
 		return bug("leaves the resolution note without headers of its own")
 	}
@@ -116,14 +115,14 @@ func (v *verifier) resolutionNote() error {
 	return nil
 }
 
-// ofNote reports whether bytes of before differ from others, from an offset on, only in those of
-// a resolution note that goes, and in zeros where one comes.
+// ofNote reports whether bytes from an offset on changed only in a resolution note that goes, and in zeros where one
+// comes.
 func (v *verifier) ofNote(off uint64, was, is []byte) bool {
 	if v.cache == nil && v.note == nil {
 		return false
 	}
 	within := func(c *elfimage.ResolutionCache, at uint64) bool { return c != nil && at >= c.Off && at < c.Off+c.Size }
-	passed := func(at uint64) bool { // the type or text of another note, which does not count any more either
+	passed := func(at uint64) bool { // the type or text of another note that no longer counts
 		return slices.ContainsFunc(v.notes, func(c elfimage.ResolutionCache) bool {
 			return within(&c, at) && (at-c.Off >= noteTypeAt && at-c.Off < noteHead || at-c.Off >= noteHead+noteName)
 		})
@@ -137,7 +136,7 @@ func (v *verifier) ofNote(off uint64, was, is []byte) bool {
 	return true
 }
 
-// compare checks what the file of before has in a range with what there is at an offset afterwards.
+// compare checks a range of the old file against what is at an offset afterwards.
 func (v *verifier) compare(s span, at uint64) error {
 	const piece = 64 << 10
 	for end := min(s.end(), v.before.size); s.off < end; s.off, at = s.off+piece, at+piece {
@@ -152,7 +151,7 @@ func (v *verifier) compare(s span, at uint64) error {
 	return nil
 }
 
-// bytes checks a change of what the file has at an offset.
+// bytes checks a change of the file's bytes at an offset.
 func (v *verifier) bytes(off uint64, b []byte) error {
 	old, err := v.before.Read(off, uint64(len(b)))
 	if err != nil {
@@ -161,7 +160,7 @@ func (v *verifier) bytes(off uint64, b []byte) error {
 	if bytes.Equal(old, b) {
 		return nil
 	}
-	// Owner by owner, and what is between them.
+	// Owner by owner, with what is between them.
 	part := func(from, to uint64) (was, is []byte) { return old[from-off : to-off], b[from-off : to-off] }
 	at, end := off, off+uint64(len(b)) // up to at the bytes have an owner
 	between := func(to uint64) error {
@@ -198,14 +197,14 @@ func (v *verifier) bytes(off uint64, b []byte) error {
 	return nil
 }
 
-// hasMoved reports whether a PT_LOAD is elsewhere in the file afterwards.
+// hasMoved reports whether a PT_LOAD has moved in the file.
 func (v *verifier) hasMoved(i int) bool {
 	p := v.sameProg(i)
 	return p != nil && p.Off != v.before.Progs[i].Off
 }
 
-// relocated checks that a segment that is elsewhere in the file afterwards has the
-// bytes of before, but for what the change is about, and zeros where it had none.
+// relocated checks that a segment that has moved in the file has its old bytes, except for what the change is about,
+// and zeros where it had none.
 func (v *verifier) relocated() error {
 	for i, p := range v.before.Progs {
 		if p.Type != elf.PT_LOAD || !v.hasMoved(i) {
@@ -248,8 +247,7 @@ func eachDifference(a, b []byte, do func(from, to uint64) error) error {
 	return nil
 }
 
-// unowned checks a change of bytes that have no owner: zeros between what has one, and
-// what patchelf fills holes with.
+// unowned checks a change of bytes without an owner: zeros between owned bytes, and what patchelf fills holes with.
 func (v *verifier) unowned(from, to uint64, old []byte) error {
 	const padding = 16 // bytes, the largest alignment that tables have
 	mapped, left := false, false
@@ -279,17 +277,17 @@ func (v *verifier) unowned(from, to uint64, old []byte) error {
 	return bug("changes bytes of unknown use at offset %#x", from)
 }
 
-// allowance is which changes of an owner's bytes are allowed, where they were and where they are afterwards.
+// allowance says which changes of an owner's bytes are allowed, in their old and new places.
 type allowance int
 
 const (
 	noChange    allowance = iota
-	anything              // nothing is there, or it is compared as values
+	anything              // nothing is there, or values are compared
 	anyText               // read back as a value, of any size
 	anyValue              // read back as a value, of the same size
-	someFields            // those of the ELF header that say where tables are, and the OS ABI
-	someStrings           // those that sharedStrings finds right
-	someSymbols           // values of those that name what has moved
+	someFields            // those of the ELF header with the places of tables and the OS ABI
+	someStrings           // those that sharedStrings accepts
+	someSymbols           // values of symbols of what has moved
 )
 
 // allowed is the table of them.
@@ -331,12 +329,12 @@ func (v *verifier) touch(o elfimage.Owner, from uint64, was, is []byte) error {
 		return eachDifference(was, is, func(x, y uint64) error { return v.fileHeader(from+x, from+y) })
 	case (o.Kind == elfimage.OfSection || o.Kind == elfimage.OfSegment) && from >= v.before.Phoff &&
 		from+uint64(len(was)) <= v.before.tableEnd():
-		return nil // something of another tool's over the program headers, which are compared as values
+		return nil // another tool's section over the program headers, whose values are compared
 	}
 	now, there := v.now(o)
 	switch {
 	case o.Kind == elfimage.OfSegment && !there:
-		return nil // a program header that gives up its place; what it describes has other owners
+		return nil // a program header that is replaced; what it describes has other owners
 	case now.off != o.Off:
 		return nil // it is elsewhere: see moved
 	case how == someSymbols:
@@ -361,7 +359,7 @@ func (v *verifier) isStrings(o elfimage.Owner) bool {
 		o.Kind == elfimage.OfSection && o.Index == v.before.StringSection()
 }
 
-// staleStrings tells the section header of a string table that says something else than DT_STRTAB and DT_STRSZ.
+// staleStrings recognizes a string table's section header that contradicts DT_STRTAB and DT_STRSZ.
 func (v *verifier) staleStrings(o elfimage.Owner) bool {
 	return o.Kind == elfimage.OfSection && o.Index == v.before.StringSection() &&
 		(o.Addr != v.before.StrAddr || o.Size != v.before.StrSize)
@@ -379,7 +377,7 @@ func (v *verifier) isInterpreter(o elfimage.Owner) bool {
 		(o.Kind == elfimage.OfSection || o.Kind == elfimage.OfSegment) && o.Off == p.Off && o.Size == p.Filesz)
 }
 
-// is reports whether an owner is the table that a dynamic entry points to, or a section of a type.
+// is reports whether an owner is the table of a dynamic entry, or a section of a type.
 func (v *verifier) is(o elfimage.Owner, tag elf.DynTag, types ...elf.SectionType) bool {
 	return o.Kind == elfimage.OfDynamic && o.Tag == tag || o.Kind == elfimage.OfSection &&
 		slices.Contains(types, v.before.Sections[o.Index].Type)
@@ -397,7 +395,7 @@ func (v *verifier) name(o elfimage.Owner) string {
 	return "a header"
 }
 
-// now returns where an owner stands afterwards.
+// now returns an owner's new place.
 func (v *verifier) now(o elfimage.Owner) (place, bool) {
 	switch o.Kind {
 	case elfimage.OfSection:
@@ -420,8 +418,8 @@ func (v *verifier) now(o elfimage.Owner) (place, bool) {
 	return place{o.Off, o.Addr, o.Size}, true
 }
 
-// sameProg returns the program header afterwards that is the one of before with an
-// index: of those of its type, the one at the same position. nil: there is none.
+// sameProg returns the new program header for an old one's index: the one at the same position among those of its
+// type. nil: there is none.
 func (v *verifier) sameProg(i int) *elfimage.Prog {
 	if v.same == nil {
 		v.same = v.sameProgs()
@@ -429,7 +427,7 @@ func (v *verifier) sameProg(i int) *elfimage.Prog {
 	return v.same[i]
 }
 
-// sameProgs is sameProg of all, in time that grows with their number.
+// sameProgs is sameProg for all, in time that grows with their number.
 func (v *verifier) sameProgs() []*elfimage.Prog {
 	// 1 + the index of the next of each type; 0: none is left
 	first, next := map[elf.ProgType]int{}, make([]int, len(v.after.Progs))
@@ -452,14 +450,14 @@ func (v *verifier) sameProgs() []*elfimage.Prog {
 	return same
 }
 
-// overgrown tells a note that patchelf has let the program header table grow over and
-// whose program header it has left: nothing is left of what that describes.
+// overgrown recognizes a note over which patchelf has made the program header table grow, leaving its program header
+// behind.
 func (v *verifier) overgrown(o elfimage.Owner) bool {
 	return o.Kind == elfimage.OfSegment && movableProg(v.before.Progs[o.Index].Type) && o.Off < v.before.tableEnd() &&
 		v.before.Phoff < o.End()
 }
 
-// isNew reports whether a program header of afterwards is that of a resolution note in a place where none was.
+// isNew reports whether a new program header belongs to a resolution note in a place where none was.
 func (v *verifier) isNew(prog int) bool {
 	return v.note != nil && v.note.Prog == prog && !slices.Contains(v.before.Progs, v.after.Progs[prog]) &&
 		(v.cache != nil && v.cache.Prog >= 0 || !slices.ContainsFunc(v.before.Progs, func(p elfimage.Prog) bool {
@@ -467,7 +465,7 @@ func (v *verifier) isNew(prog int) bool {
 		}))
 }
 
-// isNoteSection tells the section of a resolution note that goes or comes, and of its room.
+// isNoteSection recognizes the section of a resolution note that goes or comes, and of its room.
 func (v *verifier) isNoteSection(i int) bool {
 	if v.cache == nil && v.note == nil {
 		return false
@@ -476,12 +474,12 @@ func (v *verifier) isNoteSection(i int) bool {
 	return err == nil && hole || v.cache != nil && v.cache.Section == i || v.note != nil && v.note.Section == i
 }
 
-// isCache tells the program header of a resolution cache that goes.
+// isCache recognizes the program header of a resolution cache that goes.
 func (v *verifier) isCache(prog int) bool {
 	return v.cache != nil && v.cache.Prog == prog && !slices.Contains(v.after.Progs, v.before.Progs[prog])
 }
 
-// moved checks that what is elsewhere afterwards has its content there.
+// moved checks that what has moved has its content in the new place.
 func (v *verifier) moved(o elfimage.Owner) error {
 	how := v.allowed(o)
 	if how == anything || how == someFields {
@@ -510,14 +508,15 @@ func (v *verifier) moved(o elfimage.Owner) error {
 			return bug("moves %s to an address that is not mapped to it", v.name(o))
 		}
 	}
-	// which a new section's is added to
+	// a new section's name is added to it
 	names := v.note != nil && o.Kind == elfimage.OfSection && o.Index == int(v.before.Shstrndx)
 	if now.size < o.Size || now.size > o.Size && how != someStrings && !names {
 		return bug("changes the size of %s", v.name(o))
 	}
 	at := uint64(0)
 	if o.Kind == elfimage.OfSegment {
-		// Any number of them may say the same bytes. Owners come in order of offset, so what has been compared is one range.
+		// Any number of headers may name the same bytes. Owners come in order of offset, so one range tells what has
+		// been compared.
 		by := now.off - o.Off
 		if c := v.compared; c.by == by && c.off <= o.Off && o.Off < c.end() {
 			at = min(o.Size, c.end()-o.Off)
@@ -559,8 +558,8 @@ func (v *verifier) moved(o elfimage.Owner) error {
 	return nil
 }
 
-// symbols checks that a change in a symbol table, from one offset in it to another, is
-// one of the values of symbols that name what has moved.
+// symbols checks that a change in a symbol table, between two offsets in it, is only in values of symbols of what has
+// moved.
 func (v *verifier) symbols(o elfimage.Owner, now place, from, to uint64) error {
 	im, size := v.before, v.before.SymSize()
 	first, end := from/size, (to+size-1)/size
@@ -595,10 +594,10 @@ func (v *verifier) symbols(o elfimage.Owner, now place, from, to uint64) error {
 	return nil
 }
 
-// sections checks what section headers say beside places.
+// sections checks the fields of section headers other than places.
 func (v *verifier) sections() error {
 	was, is := v.before.Sections, v.after.Sections
-	for i := range is[len(was):] { // over what is free: see anchor, hold and nameNote
+	for i := range is[len(was):] { // over free bytes: see anchor, hold and nameNote
 		s := &is[len(was)+i]
 		for j := range is {
 			if o := &is[j]; o != s && o.HasBytes() && o.Off < s.Off+s.Size && s.Off < o.Off+o.Size ||
@@ -631,7 +630,7 @@ func (v *verifier) sections() error {
 	return nil
 }
 
-// segments checks that no PT_LOAD that is new or has grown shares a page of memory with another.
+// segments checks that no new or grown PT_LOAD shares a page of memory with another.
 func (v *verifier) segments() error {
 	loads := v.after.CopyProgs(nil, len(v.after.Progs))
 	for _, p := range v.after.Progs {
@@ -653,13 +652,12 @@ func (v *verifier) segments() error {
 	return nil
 }
 
-// sameAddress compares addresses, or differences of them, which wrap in the class's size.
+// sameAddress compares addresses, or their differences, which wrap at the class's size.
 func (v *verifier) sameAddress(a, b uint64) bool {
 	return a == b || !v.before.Is64() && uint32(a) == uint32(b)
 }
 
-// isPointer reports whether a dynamic entry says where something is: moved compares
-// what it points to.
+// isPointer reports whether a dynamic entry says where something is. moved compares what it points to.
 func isPointer(t elf.DynTag) bool {
 	return t == elf.DT_STRTAB || t == elf.DT_STRSZ || slices.Contains(dynamicPointers, t)
 }
@@ -696,13 +694,12 @@ func (v *verifier) dynamic() error {
 	return nil
 }
 
-// address is what an entry whose value is relative to itself points to.
+// address is the target of an entry whose value is relative to itself.
 func (v *verifier) address(im *image, d elfimage.Dyn) uint32 {
 	return uint32(im.Prog(elf.PT_DYNAMIC).Vaddr + d.Off - im.DynOff + d.Val)
 }
 
-// sharedStrings checks that no string which a symbol, a version or a section name
-// refers to is among those that change.
+// sharedStrings checks that the changing strings include none that a symbol, a version or a section name refers to.
 func (v *verifier) sharedStrings() error {
 	onlyRunPath := v.c.Needed == nil && v.c.Soname == nil
 	renamed, err := v.renamed()
@@ -730,7 +727,7 @@ func (v *verifier) sharedStrings() error {
 	if len(ranges) == 0 {
 		return nil
 	}
-	// From the beginning of each string; of those in one string one remains.
+	// From the beginning of each string, keeping one of those in the same string.
 	slices.SortFunc(ranges, func(a, b span) int { return cmp.Compare(a.off, b.off) })
 	whole := ranges[:0]
 	for _, s := range ranges {
@@ -766,8 +763,8 @@ func (v *verifier) sharedStrings() error {
 	return nil
 }
 
-// renamed returns, of the names in DT_VERNEED that are to be others, the offsets in the string table, by those of the
-// words in the file that say them.
+// renamed returns the string table offsets of the names in DT_VERNEED that change, by the file offsets of their
+// words.
 func (v *verifier) renamed() (map[uint64]uint64, error) {
 	if v.c.Needed == nil || len(v.c.Needed.Renamed) == 0 {
 		return nil, nil
@@ -785,8 +782,8 @@ func (v *verifier) renamed() (map[uint64]uint64, error) {
 	})
 }
 
-// ownStrings checks that what changes in the string table is in our room, or is of a
-// string that the change replaces.
+// ownStrings checks that what changes in the string table is in our room, or belongs to a string that the change
+// replaces.
 func (v *verifier) ownStrings(renamed map[uint64]uint64) error {
 	if len(v.strings) == 0 {
 		return nil
@@ -818,7 +815,7 @@ func (v *verifier) ownStrings(renamed map[uint64]uint64) error {
 	return nil
 }
 
-// zeros reports whether there was nothing in ranges of the string table.
+// zeros reports whether ranges of the string table were all zeros.
 func (v *verifier) zeros(ranges []span) bool {
 	for _, s := range ranges {
 		if zero, err := v.before.zeros(v.before.StrOff+s.off, s.size); !zero || err != nil {
