@@ -7,6 +7,6 @@ type Action string
 const (
 	Edited    Action = "edited"
 	Unchanged Action = "unchanged"
-	Skipped   Action = "skipped" // what was asked for has no place in it
+	Skipped   Action = "skipped" // it cannot hold what was asked for
 	Failed    Action = "failed"
 )

@@ -37,7 +37,7 @@ type found struct {
 	dir    *dir
 	name   string // in dir
 	follow bool
-	only   inode // what the name has to lead to, also after another editor; zero: anything
+	only   inode // what the name must lead to, even after another editor; zero: anything
 }
 
 // walked is what a walk knows of a file while it is visited.
@@ -54,7 +54,7 @@ type contents struct {
 	head   []byte
 	buf    []byte          // that head is a part of
 	pooled *[headSize]byte // buf, where it is given back with Close
-	racy   bool            // changed so shortly before that its time could be the same after another change
+	racy   bool            // changed so recently that another change could leave its time the same
 	reads  []reading       // of a racy file
 }
 
@@ -75,9 +75,8 @@ type reading struct {
 //nolint:unconvert // Dev is 32 bits wide on MIPS
 func (c *contents) id() inode { return inode{uint64(c.stat.Dev), c.stat.Ino} }
 
-// noatime remembers that O_NOATIME was refused: only a file's owner and root may
-// use it (open(2)), and in a tree of another's files asking each time would cost
-// a system call each.
+// noatime remembers that O_NOATIME was refused. Only a file's owner and root may use it (open(2)), and in another
+// user's tree each try would cost a system call.
 type noatime struct{ refused atomic.Int32 }
 
 const noatimeTries = 8
@@ -86,7 +85,7 @@ const noatimeTries = 8
 func open(d *dir, name, path string, follow bool, na *noatime, buf []byte) *File {
 	f := failed(path, nil)
 	f.dir, f.name, f.follow, f.buf = d, name, follow, buf
-	// O_NONBLOCK: should the name by now be a FIFO, do not wait for its writer.
+	// O_NONBLOCK: do not wait for a writer if the name is a FIFO by now.
 	flags, openat := unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, regular.Descriptor
 	if follow || d == here { // whatever it leads to
 		openat = regular.OpenAt
@@ -123,7 +122,7 @@ func open(d *dir, name, path string, follow bool, na *noatime, buf []byte) *File
 	return f
 }
 
-// look asks what the file is whose head has been read.
+// look asks which file it is, once its head has been read.
 func (c *contents) look() error {
 	if err := regular.Uninterrupted(func() error { return unix.Fstat(c.fd, &c.stat) }); err != nil {
 		return err
@@ -183,8 +182,8 @@ func (c *contents) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// NextData returns the lowest offset from off on at which the file has data and not a
-// hole, or its size; where the file system does not tell, off (lseek(2), SEEK_DATA).
+// NextData returns the lowest offset, not below off, at which the file has data and no hole, or the file's size. It
+// returns off if the file system does not tell (lseek(2), SEEK_DATA).
 func (c *contents) NextData(off int64) int64 {
 	at, err := unix.Seek(c.fd, off, unix.SEEK_DATA)
 	switch {
@@ -196,8 +195,7 @@ func (c *contents) NextData(off int64) int64 {
 	return at
 }
 
-// tick is longer than what passes between two states of the clock that times of change
-// are taken from.
+// tick is longer than a step of the clock that times of change are taken from.
 const tick = 50 * time.Millisecond
 
 var seed = maphash.MakeSeed()
@@ -206,8 +204,8 @@ func (c *contents) remember(b []byte, off int64) {
 	c.reads = append(c.reads, reading{off, len(b), maphash.Bytes(seed, b)})
 }
 
-// asRead reports whether what was read of a racy file is still there. An error is one of reading: it says nothing of
-// changes.
+// asRead reports whether what was read of a racy file is still there. An error comes from reading, and says nothing
+// about changes.
 func (c *contents) asRead() (bool, error) {
 	for _, r := range c.reads {
 		b := make([]byte, r.n)
@@ -230,7 +228,7 @@ func (c *contents) pread(p []byte, off int64) (n int, err error) {
 			return n, nil
 		}
 		n += m
-		// A regular file gives all it has: asking again would only return 0.
+		// A regular file gives all it has, so a second read would only return 0.
 		if n < len(p) && off+int64(n) >= c.stat.Size {
 			return n, nil
 		}
@@ -257,20 +255,18 @@ var (
 			"that it is not edited in place; without --in-place a new file takes its place, and the other links keep the old one")
 )
 
-// Write opens the file for writing and hands it to apply. The inode, owner, mode
-// (set-user-ID and set-group-ID bits, which the kernel clears on a write, are set
-// again), file capabilities, other extended attributes and the access time stay.
+// Write opens the file for writing and hands it to apply. The inode, owner, mode, file capabilities, other extended
+// attributes and access time stay. The kernel clears set-user-ID and set-group-ID bits on a write; they are set
+// again.
 //
-// A file that may not be written but belongs to the caller is made writable for
-// the moment of opening. A file that is not the one that was read, or that has been
-// changed since, is not touched (errChanged).
+// A read-only file of the caller's is made writable while it is opened. A file that has been replaced or changed
+// since it was read is not touched (errChanged).
 //
-// A file with privileges that others than the caller may write is replaced ([File.Replace]): they could
-// write to it until its privileges are given back, and get them for that. One that has other hard
-// links is refused.
+// A file with privileges is replaced ([File.Replace]) if others than the caller may write it. Otherwise they could
+// write to it before it gets its privileges back, and so gain these. Such a file with other hard links is refused.
 //
-// Other editors of the file are waited for, as long as the walk is not cancelled; a
-// walk visits a file again that they have changed or replaced.
+// Write waits for other editors of the file until the walk is cancelled. A walk visits a file again that they have
+// changed or replaced.
 func (f *File) Write(apply func(Writer) error) error {
 	mode := f.stat.Mode & 0o7777
 	caps := capabilities(f.fd, mode) // they change with the time that lock compares
@@ -296,15 +292,15 @@ func (f *File) Write(apply func(Writer) error) error {
 	return err
 }
 
-// othersWrite reports whether others than the caller may write the file. Where it has an access
-// control list, the group's bits are its mask (acl(5)).
+// othersWrite reports whether others than the caller may write the file. The group's bits are the mask of an access
+// control list (acl(5)).
 func (f *File) othersWrite() bool { return int(f.stat.Uid) != os.Geteuid() || f.stat.Mode&0o022 != 0 }
 
-// writing are the flags of an edit in place. What it needs to know was read before, and an access time does not change
-// by writing.
+// writing are the flags of an edit in place. What it needs to know was read before, and a write does not change the
+// access time.
 const writing = unix.O_WRONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK
 
-// ownReadOnly reports whether the mode, which the caller may change, is what keeps the file from being written.
+// ownReadOnly reports whether only the file's mode, which the caller may change, keeps it from being written.
 func (f *File) ownReadOnly() bool {
 	return f.stat.Mode&unix.S_IWUSR == 0 && (os.Geteuid() == 0 || int(f.stat.Uid) == os.Geteuid())
 }
@@ -329,8 +325,8 @@ func (f *File) openForWriting() (int, error) {
 	return fd, nil
 }
 
-// openReadOnly opens a file that its mode does not let be opened. Other editors do not
-// come in between, and the time of the change of its mode is not one of theirs.
+// openReadOnly opens a file for writing although its mode forbids that. It keeps other editors out meanwhile, so the
+// new time of change comes from this change of mode alone.
 func (f *File) openReadOnly(flags int) (fd int, err error) {
 	if err := f.lock(f.fd); err != nil {
 		return -1, err
@@ -354,13 +350,12 @@ func (f *File) openReadOnly(flags int) (fd int, err error) {
 	return fd, err
 }
 
-// lock takes the lock of the file at a descriptor, by which its editors wait for each
-// other (flock(2)), and makes sure that it is the file that was read, as it was read, and
-// that its name still leads to it: the edit of a copy gives that to another file.
-// Closing the descriptor gives the lock back.
+// lock takes the lock by which editors of a file wait for each other (flock(2)). It then makes sure that the file is
+// the one that was read, unchanged, and that its name still leads to it: an edit of a copy gives the name to another
+// file. Closing the descriptor gives the lock back.
 func (f *File) lock(fd int) error {
 	if f.ctx != nil && !f.alone {
-		_ = f.ctx.Err() // a context that listens for signals does so from here on
+		_ = f.ctx.Err() // from here on a context that listens for signals does so
 	}
 	if err := regular.Lock(cmp.Or(f.ctx, context.Background()), fd, 0, nil); err != nil {
 		return fmt.Errorf("waiting for another editor of the file: %w", err)
@@ -376,9 +371,8 @@ func (f *File) lock(fd int) error {
 	return nil
 }
 
-// asOpened reports whether what is open at a descriptor is the file that was opened to be
-// read, and as it was then. The time of the last change of the inode is one that nobody can
-// set (inode(7), ctime): who sets the modification time back is noticed.
+// asOpened reports whether a descriptor's file is the one that was opened to be read, and unchanged. Nobody can set
+// the time of the inode's last change (inode(7), ctime), so it shows when somebody sets the modification time back.
 func (f *File) asOpened(fd int) (bool, error) {
 	var now unix.Stat_t
 	if err := regular.Uninterrupted(func() error { return unix.Fstat(fd, &now) }); err != nil {
@@ -401,24 +395,23 @@ func (f *File) leadsTo(dir int, name string) bool {
 // is reports whether st is the file's.
 func (f *File) is(st *unix.Stat_t) bool { return st.Dev == f.stat.Dev && st.Ino == f.stat.Ino }
 
-// Changed reports whether another editor has changed or replaced the file while it was
-// visited, and so nothing was written: what was planned does not fit it any more. Outside of
-// a walk, which does that by itself, the caller then opens it again, after [Retry].
+// Changed reports whether another editor has changed or replaced the file during the visit. Nothing was written then,
+// because the plan no longer fits the file. A walk visits it again by itself; other callers open it again, after
+// [Retry].
 func (f *File) Changed() bool { return f.changed }
 
-// Retry reports whether a file that another editor has changed is to be visited once more
-// after so many times, and gives that editor time to finish.
+// Retry reports whether to visit a file that another editor has changed once more after so many tries, and gives that
+// editor time to finish.
 func Retry(tries int) bool {
-	if tries > 1 { // it has not come to a lock yet
+	if tries > 1 { // the other editor has not reached its lock yet
 		time.Sleep(time.Millisecond)
 	}
 	return tries < 20
 }
 
-// Blame returns the error to report for one that came from what was read of the file
-// during a visit, before any of Write. Where another editor has changed the file meanwhile,
-// what was read is of two states and says nothing about either: the error is then that it
-// was changed, and the walk visits it again.
+// Blame returns the error to report for one that came from reading the file during a visit, before Write wrote
+// anything. If another editor has changed the file meanwhile, what was read mixes two states and says nothing about
+// either. The error is then that the file was changed, and the walk visits it again.
 func (f *File) Blame(err error) error {
 	if err == nil || f.Err != nil || f.writes || !f.ELF() {
 		return err
@@ -432,8 +425,7 @@ func (f *File) Blame(err error) error {
 
 const capabilityAttr = "security.capability" // capabilities(7), "File capabilities"
 
-// capabilities returns the capabilities of an open file as stored; the kernel removes them
-// on a write.
+// capabilities returns the stored capabilities of an open file, which the kernel removes on a write.
 func capabilities(fd int, mode uint32) []byte {
 	if mode&0o111 == 0 {
 		return nil // capabilities act when a program is executed
@@ -452,7 +444,7 @@ func (f *File) restore(fd int, mode uint32, caps []byte) error {
 		if err := regular.Uninterrupted(func() error { return unix.Fchmod(fd, mode) }); err != nil {
 			errs = append(errs, fmt.Errorf("setting mode %#o again: %w", mode, err))
 		}
-		var now unix.Stat_t // chmod(2): who is not in the file's group gets no error, and no bit
+		var now unix.Stat_t // chmod(2): a caller outside the file's group gets neither the bit nor an error
 		if unix.Fstat(fd, &now) == nil && mode&unix.S_ISGID != 0 && now.Mode&unix.S_ISGID == 0 {
 			errs = append(errs,
 				errors.New("the file was edited, but its set-group-ID bit is lost, for only its group and root can set it"))

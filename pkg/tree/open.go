@@ -15,7 +15,7 @@ import (
 // Open opens the file that a path leads to, outside of a walk. A symbolic link is
 // followed to the file that is then read and written. The caller closes it.
 //
-// Only of an ELF file the size is known; see [File.ELF].
+// The size is known for ELF files only; see [File.ELF].
 func Open(path string) (*File, error) {
 	buf := heads.Get().(*[headSize]byte)
 	f := open(here, path, path, false, &openNoatime, buf[:])
@@ -31,8 +31,8 @@ func Open(path string) (*File, error) {
 	return f, f.Err
 }
 
-// Again opens what has the name of a file by now, of which an edit may have failed, to be
-// read. The caller closes it; the visit of f goes on.
+// Again opens what now has the name of a file, whose edit may have failed, for reading. The caller closes it; the
+// visit of f goes on.
 func (f *File) Again() (*File, error) {
 	buf := heads.Get().(*[headSize]byte)
 	now := open(f.dir, f.name, f.Path, f.follow, &openNoatime, buf[:])
@@ -46,7 +46,7 @@ func (f *File) Again() (*File, error) {
 	return now, now.Err
 }
 
-// heads are the buffers of files that Open opens, until they are closed.
+// heads are the buffers of files that Open has opened and nobody has closed yet.
 var heads = sync.Pool{New: func() any { return new([headSize]byte) }}
 
 // openNoatime is for all that Open opens.
@@ -73,12 +73,11 @@ func (f *File) ID() (dev, ino uint64) {
 	return id.dev, id.ino
 }
 
-// CopyTo writes all of an ELF file to an empty file. Where the file system can, the
-// two share their blocks.
+// CopyTo writes all of an ELF file to an empty file. The two share their blocks if the file system can do that.
 func (f *File) CopyTo(to *os.File) error { return f.copyTo(int(to.Fd()), nil) }
 
-// Unreadable reports whether the file may not be read by who walks. A directory that cannot be read is a failure of the
-// walk, not a file like that.
+// Unreadable reports whether the walker may not read the file. A directory that cannot be read is a failure of the
+// walk instead.
 func (f *File) Unreadable() bool {
 	if f.Err == nil || !errors.Is(f.Err, fs.ErrPermission) {
 		return false

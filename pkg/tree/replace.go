@@ -17,8 +17,8 @@ import (
 // OtherLinks returns how many other hard links lead to the file.
 func (f *File) OtherLinks() int { return int(max(f.stat.Nlink, 1)) - 1 }
 
-// OutsideLinks returns how many other hard links lead to the file that the walk does not come to: [File.Replace] leaves
-// them with the old file.
+// OutsideLinks returns how many hard links to the file the walk does not reach. [File.Replace] leaves them with the
+// old file.
 func (f *File) OutsideLinks() int {
 	n := f.OtherLinks()
 	if n > 0 && f.others != nil {
@@ -29,23 +29,23 @@ func (f *File) OutsideLinks() int {
 
 // Replacing says how a new file takes the place of one.
 type Replacing struct {
-	// Also are other names of the file, which lead to the new one as well afterwards, as its other names in the walk do.
+	// Also are further names of the file, which lead to the new file afterwards, like its other names in the walk.
 	Also []Target
-	// Anew says that the new file begins with nothing in it, and not with what the file has but for Without.
+	// Anew: the new file begins empty. Otherwise it begins with the file's contents, except for Without.
 	Anew    bool
 	Without []Span
-	// Sync says that the new file is on the disk before it takes the file's place, and then that is.
+	// Sync: the new file is written to the disk before it takes the file's place, and the directory after it.
 	Sync bool
 }
 
 // Span are the bytes of a file from Off up to End.
 type Span struct{ Off, End int64 }
 
-// NoNewFileError says why no new file could take a file's place, which is as it was then.
+// NoNewFileError says why no new file could take a file's place. The file is as it was.
 type NoNewFileError struct {
 	Why string
 	Err error
-	// InPlace says that the file itself could be written.
+	// InPlace: the file itself could be written.
 	InPlace bool
 }
 
@@ -57,13 +57,13 @@ func (e *NoNewFileError) Error() string {
 func (e *NoNewFileError) Unwrap() error { return e.Err }
 
 // Replace puts a new file, which apply edits, in the file's place. Owner, mode, access time and extended attributes
-// (access control lists and capabilities among them) are the file's. Who has the old file open, mapped, or under another
-// name, keeps that. A kill leaves each name with the old file or the new one, and at most temporary names, which
-// [Options].Leftover is told of. No symbolic link below a root is followed.
+// (access control lists and capabilities among them) are the file's. Whoever has the old file open, mapped or under
+// another name keeps it. A kill leaves each name with the old file or the new one, and at most temporary names, which
+// [Options].Leftover reports. No symbolic link below a root is followed.
 //
 // The lock of the old file is held until all names lead to the new one, which is locked before it has a name. All
-// temporary names are made before the first is renamed. A file that is not the one that was read, or that has been
-// changed since, is not replaced (errChanged). See [File.Write] for other editors.
+// temporary names are made before the first is renamed. A file that has been replaced or changed since it was read is
+// not replaced (errChanged). [File.Write] says how other editors are treated.
 func (f *File) Replace(r Replacing, apply func(Copy) error) error {
 	f.alone = false
 	f.writes = true
@@ -136,8 +136,8 @@ func (all places) release() {
 	}
 }
 
-// nameOthers gives a new file temporary names beside the file's other names. A name in the walk that by now leads
-// to another file is that one's, and the walk visits it.
+// nameOthers gives a new file temporary names beside the file's other names. A name in the walk that leads to another
+// file by now is left alone, and the walk visits that file.
 func (f *File) nameOthers(n *regular.Nameless, also []Target) (all places, err error) {
 	var to opener
 	defer to.close()
@@ -173,8 +173,8 @@ func (f *File) nameOthers(n *regular.Nameless, also []Target) (all places, err e
 	return all, nil
 }
 
-// noNewFile says why there is no new file, where the error is one that says so. at is the directory in which something
-// failed, -1 for none.
+// noNewFile says why there is no new file, if the error tells. at is the directory in which something failed, -1 for
+// none.
 func (f *File) noNewFile(at int, err error) error {
 	var dir unix.Stat_t
 	var why string
@@ -197,8 +197,8 @@ func (f *File) noNewFile(at int, err error) error {
 	return &NoNewFileError{why, err, !errors.Is(err, unix.EFBIG) && f.mayBeWritten()}
 }
 
-// mayBeWritten reports whether [File.Write] could open the file, which it may make writable for that. What is
-// immutable, or being executed, cannot be written.
+// mayBeWritten reports whether [File.Write] could open the file, which it may make writable for that. A file that is
+// immutable or being executed cannot be written.
 func (f *File) mayBeWritten() bool {
 	fd, err := regular.Descriptor(f.dir.fd, f.name, writing)
 	if err != nil {
@@ -235,8 +235,8 @@ func (f *File) fill(n *regular.Nameless, r *Replacing, apply func(Copy) error) e
 			return fmt.Errorf("writing it to the disk: %w", err)
 		}
 	}
-	// What was written to it meanwhile, by who does not ask for the lock, is in the new file in
-	// part. It has taken the file its privileges, and the new one must not have them.
+	// What others wrote to it meanwhile without the lock is partly in the new file. Such a write took the file's
+	// privileges away, and the new file must not have them.
 	if as, err := f.asOpened(f.fd); err != nil || !as {
 		f.changed = true
 		return cmp.Or(err, errChanged)
@@ -244,11 +244,11 @@ func (f *File) fill(n *regular.Nameless, r *Replacing, apply func(Copy) error) e
 	return nil
 }
 
-// noClones is the device on which files could not be cloned, and one more; 0 for none.
+// noClones is one more than the device on which files could not be cloned; 0 for none.
 var noClones atomic.Uint64
 
-// copyTo writes the file's data to an empty one, which shares its blocks where the file system can do that. Holes stay
-// holes, and so do the spans, which are in order.
+// copyTo writes the file's data to an empty file, which shares its blocks if the file system can do that. Holes stay
+// holes, and the spans, which are in order, become holes.
 func (f *File) copyTo(to int, without []Span) error {
 	if dev := f.id().dev + 1; noClones.Load() != dev {
 		err := unix.IoctlFileClone(to, f.fd)
@@ -311,7 +311,7 @@ func (c *contents) copyRange(to int, off, end int64) error {
 	return nil
 }
 
-// Copy is what [File.Replace] has written to: it can be read again, and made sparse.
+// Copy is the file that an edit in [File.Replace] writes to. It can be read again, and made sparse.
 type Copy interface {
 	Writer
 	io.ReaderAt
@@ -323,7 +323,7 @@ func (w *output) ReadAt(p []byte, off int64) (int, error) {
 	return (&contents{fd: w.fd}).ReadAt(p, off)
 }
 
-// Zero punches a hole (fallocate(2): what of a page is not whole is filled with zeros), or writes.
+// Zero punches a hole, or writes zeros. fallocate(2) fills incomplete pages with zeros.
 func (w *output) Zero(off, n int64) error {
 	w.wrote = true
 	if n == 0 {

@@ -11,9 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Root is an argument of a walk: a directory, or a file and the directory that it is in.
-// It is opened once, and everything below it is opened from there: whoever exchanges its
-// name afterwards exchanges nothing for us.
+// A Root is an argument of a walk: a directory, or a file and the directory that it is in. It is opened once, and
+// everything below it is opened from there. So exchanging its name afterwards changes nothing for us.
 type Root struct {
 	path   string // as reports name it
 	name   string // of a file, in dir; "" for a directory
@@ -26,7 +25,7 @@ type Root struct {
 	real string
 }
 
-// newRoot returns the root that an argument is. Nothing is opened yet.
+// newRoot returns the root for an argument. It opens nothing yet.
 func newRoot(path string, file, follow bool, refuse Refuse) *Root {
 	r := &Root{path: path, follow: follow, refuse: refuse}
 	if file {
@@ -35,8 +34,8 @@ func newRoot(path string, file, follow bool, refuse Refuse) *Root {
 	return r
 }
 
-// Unslashed returns a path without the slashes at its end: at a link with one after it, the
-// kernel follows whatever the flags say (path_resolution(7)).
+// Unslashed returns a path without trailing slashes. With one, the kernel follows a link whatever the flags say
+// (path_resolution(7)).
 func Unslashed(path string) string {
 	if short := strings.TrimRight(path, "/"); short != "" {
 		return short
@@ -44,8 +43,8 @@ func Unslashed(path string) string {
 	return path
 }
 
-// RootIn returns the root that name, of a directory or a file, is in an open directory.
-// path is what reports call it. A symbolic link is refused.
+// RootIn returns the root for a directory or file called name in an open directory. path is what reports call it. A
+// symbolic link is refused.
 func RootIn(in *os.File, name, path string) (*Root, error) {
 	fd, err := regular.Descriptor(int(in.Fd()), name, unix.O_PATH|unix.O_NOFOLLOW)
 	if err != nil {
@@ -78,7 +77,7 @@ func RootIn(in *os.File, name, path string) (*Root, error) {
 // Path returns the path of the root, as reports name it.
 func (r *Root) Path() string { return r.path }
 
-// ID returns the numbers of device and inode of the directory or file that the root is.
+// ID returns the device and inode numbers of the root's directory or file.
 func (r *Root) ID() (dev, ino uint64, err error) {
 	d, err := r.open()
 	if err != nil {
@@ -104,7 +103,7 @@ func (r *Root) Close() {
 	}
 }
 
-// open returns the directory that the root is, or that its file is in, with one more reference.
+// open returns the root's directory, or the one that its file is in, with one more reference.
 func (r *Root) open() (*dir, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -134,7 +133,7 @@ func (r *Root) open() (*dir, error) {
 	return r.dir.retain(), nil
 }
 
-// ask returns why what the root is must not be edited, if that is so. Its directory is open.
+// ask returns why the root must not be edited, if there is a reason. Its directory is open.
 func (r *Root) ask(fd int, path string) error {
 	if r.refuse == nil {
 		return nil
@@ -161,8 +160,8 @@ func (r *Root) prefix() string {
 	return r.path + "/"
 }
 
-// OpenDir opens a directory below the root; "" for the root itself or, where that is a
-// file, the directory that it is in. No symbolic link is followed.
+// OpenDir opens a directory below the root; "" is the root itself or, if that is a file, the directory that it is in.
+// No symbolic link is followed.
 func (r *Root) OpenDir(path string) (*os.File, error) {
 	d, err := r.open()
 	if err != nil {
@@ -237,7 +236,7 @@ func (t *Target) Stat() (st unix.Stat_t, err error) {
 // Target returns the place of a file that a walk with [Options].Keep visits.
 func (f *File) Target() Target { return Target{f.Path, f.root, f.id()} }
 
-// Whichever returns the place for whatever file is there: an editor puts a new one there.
+// Whichever returns the place for any file that is there, because an editor puts a new one there.
 func (t Target) Whichever() Target {
 	t.id = inode{}
 	return t
@@ -251,7 +250,7 @@ type opener struct {
 	dir  *dir
 }
 
-// of returns the open directory of a target, which is the opener's, and the name in it.
+// of returns a target's open directory, which belongs to the opener, and the name in it.
 func (o *opener) of(t Target) (d *dir, name string, err error) {
 	path, name := t.rel()
 	if o.dir != nil && o.root == t.root && o.path == path {

@@ -23,30 +23,28 @@ type Options struct {
 	// FollowArguments resolves arguments that are symbolic links, as checks do.
 	// Editors refuse them. Links below an argument are never followed.
 	FollowArguments bool
-	// Shallow visits the files of a directory that is an argument, and not what lies
-	// in the directories in it.
+	// Shallow visits only the files directly in a directory that is an argument.
 	Shallow bool
-	// Leftover, where it is not nil, is called, from several goroutines, for every copy that a
-	// killed edit has left in a directory, after it has been removed, or could not be, with err.
-	// No file is visited that has the name of such a copy.
+	// Leftover, if not nil, is called from several goroutines for every copy that a killed edit has left in a
+	// directory. The copy has been removed by then, or err says why it could not be. Files with the name of such a
+	// copy are not visited.
 	Leftover func(path string, err error)
-	// Keep, where it is not nil, gets the arguments that were walked, which stay open
-	// until it is closed: for [Files], after [File.Target].
+	// Keep, if not nil, gets the arguments that were walked, for [Files] and after [File.Target]. They stay open
+	// until it is closed.
 	Keep *Roots
-	// AnyLinked takes the hard links to a file for one file whatever it is, and not only to an
-	// ELF file: for editors of other files, at the price of an fstat(2) a file.
+	// AnyLinked takes the hard links to any file for one file, not only those to an ELF file. Editors of other files
+	// need that; it costs an fstat(2) a file.
 	AnyLinked bool
-	// Link is called, from several goroutines, for every symbolic link below an
-	// argument, with the directory's path and the link's name. Nil: links are passed over.
+	// Link is called from several goroutines for every symbolic link below an argument, with the directory's path and
+	// the link's name. Nil: links are passed over.
 	Link func(dir, name string)
-	// Refuse, where it is not nil, is asked for each argument. What is refused is not walked, but visited with [File.Err]
+	// Refuse, if not nil, is asked about each argument. A refused argument is not walked, but visited with [File.Err]
 	// set.
 	Refuse Refuse
 }
 
-// Refuse returns why the file or directory that an absolute path, free of symbolic links, names is not to be edited.
-// among says that it is to be asked of each directory and file below that directory too. It is called from several
-// goroutines.
+// Refuse returns why a file or directory must not be edited. Its path is absolute and free of symbolic links. among:
+// it must be asked about each directory and file below, too. It is called from several goroutines.
 type Refuse func(real string, dir bool) (err error, among bool)
 
 // ErrSymlink is the error for an argument of an editor that is a symbolic link.
@@ -94,9 +92,8 @@ func WalkRoot[R any](ctx context.Context, r *Root, o Options, visit func(*File) 
 	return w.run(root, emitting(emit))
 }
 
-// Files is [Walk] for files that are known, each another one's: no directory is read. One
-// that is by now not the file that was walked, or that a symbolic link leads to, is
-// visited with [File.Err] set.
+// Files is [Walk] for known files, all different, and reads no directory. A place that by now has another file, or is
+// reached by a symbolic link, is visited with [File.Err] set.
 func Files[R any](ctx context.Context, targets []Target, o Options, visit func(*File) (r R, keep bool),
 	emit func(R)) error {
 	w := newWalker(ctx, o, func(f *File) (any, bool) { return visit(f) })
@@ -112,8 +109,8 @@ func Files[R any](ctx context.Context, targets []Target, o Options, visit func(*
 	return w.run(root, emitting(emit))
 }
 
-// emitting returns emit for results of any type: a walker for each type, which the methods of all that it holds come
-// with, would make the program larger by 120 kB.
+// emitting returns emit for results of any type. A walker for each type, with the methods of all that it holds, would
+// make the program 120 kB larger.
 func emitting[R any](emit func(R)) func(any) {
 	return func(result any) {
 		r, _ := result.(R) // nil where R is an interface
@@ -145,7 +142,7 @@ func (t *targetsTask) run(buf *buffers) {
 	}
 }
 
-// reopen opens a file again; one that is not the same as before cannot be read.
+// reopen opens a file again. If it is another file now, it counts as unreadable.
 func (w *walker) reopen(o *opener, t Target, buf *buffers) *File {
 	d, name, err := o.of(t)
 	if err != nil {
@@ -213,7 +210,7 @@ func (w *walker) run(root *node, emit func(any)) error {
 	return nil
 }
 
-// maxJobs bounds what a slip of the finger in --jobs can cost: each worker has its buffers.
+// maxJobs bounds what a typing error in --jobs can cost, for each worker has buffers.
 const maxJobs = 512
 
 type inode struct{ dev, ino uint64 }
@@ -245,20 +242,18 @@ type node struct {
 	items []item
 }
 
-// item is a result, a node of further results, or a file with several hard links,
-// which is left to the collector: only there is the order known, and so which of
-// the links comes first.
+// item is a result, a node of further results, or a file with several hard links. Such a file is left to the
+// collector, because only the collector knows the order, and so which link comes first.
 type item struct {
 	r      any
 	sub    *node
 	root   *Root  // closed when sub, which is all of it, was collected; nil: it stays open
-	linked Target // the first name of which is not known yet
+	linked Target // whose first name is not known yet
 }
 
 func newNode() *node { return &node{done: make(chan struct{})} }
 
-// arguments turns the paths into the first tasks. A path that the walk of another
-// one comes to is left to that walk.
+// arguments turns the paths into the first tasks. A path that the walk of another one reaches is left to that walk.
 func (w *walker) arguments(root *node, paths []string) {
 	type argument struct {
 		path, real string // real: absolute, free of symbolic links
@@ -342,7 +337,7 @@ func (w *walker) arguments(root *node, paths []string) {
 	w.push(tasks...)
 }
 
-// argument returns the task that visits an argument, the results of which go below root.
+// argument returns the task that visits an argument. Its results go below root.
 func (w *walker) argument(root *node, r *Root) task {
 	n := newNode()
 	root.items = append(root.items, item{sub: n, root: r})
@@ -352,10 +347,9 @@ func (w *walker) argument(root *node, r *Root) task {
 	return &filesTask{w: w, root: r, prefix: r.prefix(), names: []string{r.name}, node: n}
 }
 
-// realPath returns the absolute path, free of symbolic links, of what a path leads
-// to; where no path leads there (/proc/PID/exe of another mount namespace), p itself.
-// Of what is not a symbolic link only the parent is resolved, which parents remembers:
-// a thousand files may be named.
+// realPath returns the absolute path, free of symbolic links, of what p leads to, or p itself if no path leads there
+// (/proc/PID/exe of another mount namespace). If p is no symbolic link, only its parent is resolved. parents
+// remembers that, because a thousand files may be named.
 func realPath(p string, link bool, parents map[string]string) (string, error) {
 	if !filepath.IsAbs(p) {
 		wd, err := os.Getwd()
@@ -456,8 +450,7 @@ func (w *walker) collect(n *node, emit func(any)) {
 	}
 }
 
-// see visits a file. One that another editor has changed meanwhile is visited again:
-// what was planned does not fit it any more.
+// see visits a file. It visits it again if another editor has changed it, because the plan no longer fits.
 func (w *walker) see(f *File) (any, bool) {
 	defer w.visited.Add(1)
 	for tries := 1; ; tries++ {
@@ -478,7 +471,7 @@ func (w *walker) see(f *File) (any, bool) {
 			return r, keep
 		}
 		again.SameAs, again.root, again.only, again.others = f.SameAs, f.root, f.only, f.others
-		if again.id() != f.id() { // what other names the old file has are visited by themselves
+		if again.id() != f.id() { // the old file's other names are visited by themselves
 			w.disclaim(f)
 			again.SameAs = w.claim(again)
 		}
@@ -495,8 +488,8 @@ func (w *walker) linked(f *File) Target {
 	return t
 }
 
-// others returns the other names of a file that the walk comes to. It is for the collector, and
-// waits until all directories have been read.
+// others returns the other names of a file that the walk reaches. It is for the collector, and waits until all
+// directories have been read.
 func (w *walker) others(f *File) []Target {
 	w.mu.Lock()
 	for w.open > 0 {
@@ -508,7 +501,7 @@ func (w *walker) others(f *File) []Target {
 	return slices.DeleteFunc(slices.Clone(w.links[f.id()]), func(o Target) bool { return o.Path == f.Path })
 }
 
-// claim makes a file this walk's own. It returns the path under which it already was.
+// claim marks a file as visited. It returns the path under which it already was.
 func (w *walker) claim(f *File) string {
 	if w.single {
 		return ""
@@ -523,7 +516,7 @@ func (w *walker) claim(f *File) string {
 	return ""
 }
 
-// disclaim takes back the claim of a file that its name does not lead to any more.
+// disclaim takes back the claim on a file whose name no longer leads to it.
 func (w *walker) disclaim(f *File) {
 	w.claims.Lock()
 	defer w.claims.Unlock()
@@ -542,7 +535,7 @@ func (w *walker) isSingle() bool {
 }
 
 func (w *walker) stopped() bool {
-	// A single file is visited; asking would start to listen for signals.
+	// A single file is always visited; asking the context would start to listen for signals.
 	if w.single || w.ctx.Err() == nil {
 		return false
 	}
@@ -667,7 +660,7 @@ func (t *dirTask) run(buf *buffers) {
 	t.w.push(append(dirs, files...)...)
 }
 
-// clean removes the copy of an edit that was killed, if that is to be done.
+// clean removes the copy that a killed edit has left, if that is wanted.
 func (w *walker) clean(d *dir, name, path string) {
 	if w.Leftover == nil {
 		return
