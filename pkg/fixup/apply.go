@@ -13,7 +13,7 @@ import (
 	"cuda-runpath/pkg/tree"
 )
 
-// State is what of a file a plan changes.
+// State is the part of a file that a plan changes.
 type State struct {
 	Tag         elf.DynTag // DT_RUNPATH, DT_RPATH or DT_NULL
 	List        string
@@ -21,8 +21,8 @@ type State struct {
 	Note        string // the description of the resolution note
 }
 
-// is reports whether a file that is in a state is in the one that is expected. That it has lost
-// its note, which may have had no place in it, does not count.
+// is reports whether a file's state is the expected one. A lost note does not count, because there may have been no
+// place for it.
 func (s State) is(expected State) bool {
 	if s.Note == "" {
 		expected.Note = ""
@@ -60,7 +60,7 @@ func (p *Plan) State() State {
 	return s
 }
 
-// errMeanwhile says that a file is not what it was when the plan was made.
+// errMeanwhile says that a file has changed since the plan was made.
 var errMeanwhile = errors.New("was changed by another process since it was read; it is left as it is")
 
 // Step is one file that [Apply] brings from one state to another.
@@ -68,16 +68,15 @@ type Step struct {
 	At       tree.Target
 	From, To State
 	between  []State // the file may as well be in one of these
-	// InPlace writes into the file. Else a new file takes its place under its path and Also, those
-	// of hard links to it: others lead to the old file.
+	// InPlace writes into the file. Else a new file takes its place under its path and Also, which are hard links to
+	// it. Other links keep the old file.
 	InPlace bool
 	Also    []tree.Target
-	// shared says that hard links outside the tree lead to the file, and that the edit is
-	// theirs too.
+	// shared: hard links outside the tree lead to the file, and are edited, too.
 	shared bool
 	// recorded says that From is what a record tells.
 	recorded bool
-	// Force brings the file to To from whatever state it is in.
+	// Force brings the file to To from any state.
 	Force bool
 }
 
@@ -104,7 +103,7 @@ type Result struct {
 	known         bool
 	Before, After State
 	Edited        bool  // in a dry run: would be
-	NoNote        error // why it has no resolution note although one was asked for
+	NoNote        error // why it did not get the resolution note that was asked for
 	Err           error
 }
 
@@ -120,7 +119,7 @@ func Apply(ctx context.Context, steps []Step, c Carrying, emit func(Result)) err
 	targets := make([]tree.Target, len(steps))
 	byPath := make(map[string]*Step, len(steps))
 	for i := range steps {
-		targets[i] = steps[i].At.Whichever() // its state says whether the plan is for it
+		targets[i] = steps[i].At.Whichever() // its state tells whether the plan is for it
 		byPath[steps[i].At.Path] = &steps[i]
 	}
 	type done struct {

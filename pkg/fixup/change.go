@@ -11,19 +11,19 @@ import (
 // Changing says how plans are carried out.
 type Changing struct {
 	Carrying
-	// InPlace writes into the files, also for hard links outside the tree: a package manager's cache, which other trees
-	// are made from.
+	// InPlace writes into the files. That also changes hard links outside the tree, such as a package manager's
+	// cache, from which other trees are made.
 	InPlace bool
 	// Records are where the changes are noted; nil: nowhere.
 	Records *Records
-	// Progress is told, from one goroutine, how many files are done.
+	// Progress is called from one goroutine with the number of files that are done.
 	Progress func(done, of int)
 }
 
-// Change asks the loader whether it would do what the plans say, and carries out those of
-// which it would: the others fail, and their files stay as they are. What came of each is
-// in [Plan.Err], [Plan.Skip], [Plan.Surprises] and [Plan.Result]. After err nothing was
-// changed; stopped, which may be a *[tree.Stopped], is why not all is done.
+// Change asks the loader whether it would do what the plans say, and carries out the plans for which it would. The
+// others fail, and their files stay as they are. The results are in [Plan.Err], [Plan.Skip], [Plan.Surprises] and
+// [Plan.Result]. If err is set, nothing was changed. stopped, which may be a *[tree.Stopped], says why not everything
+// was done.
 func (ix *Index) Change(ctx context.Context, plans []*Plan, c Changing) (stopped, err error) {
 	ix.confirm()
 	var steps []Step
@@ -62,7 +62,7 @@ func (ix *Index) Change(ctx context.Context, plans []*Plan, c Changing) (stopped
 	if err != nil {
 		return nil, err
 	}
-	if again && stopped == nil { // files were counted on that are not as planned
+	if again && stopped == nil { // plans relied on files that are not as planned
 		if ix.loader, stopped = loader.New(loader.Options{NoTries: true}); stopped == nil {
 			ix.confirm()
 		}
@@ -72,8 +72,8 @@ func (ix *Index) Change(ctx context.Context, plans []*Plan, c Changing) (stopped
 
 var errStopped = errors.New("not processed: the run was stopped first; the file is unchanged")
 
-// confirm asks the loader about the plans, and makes those fail of which it would do something
-// else, until it would do what the others say.
+// confirm asks the loader about the plans. Plans that it would not follow fail, until it would do what the others
+// say.
 func (ix *Index) confirm() {
 	for again := true; again; {
 		again = false
@@ -81,7 +81,7 @@ func (ix *Index) confirm() {
 			p := s.Plan
 			again = again || p.Changes()
 			switch {
-			case s.Err != nil && (p.Result.Edited || !p.SkipMalformed(s.Err)): // what was edited is not skipped
+			case s.Err != nil && (p.Result.Edited || !p.SkipMalformed(s.Err)): // an edited file is not skipped
 				p.Err = fmt.Errorf("the loader cannot be asked about it: %w", s.Err)
 			case s.Err == nil:
 				p.Surprises = append(p.Surprises, s.Text)

@@ -15,7 +15,7 @@ import (
 type dir struct {
 	path string
 	real string // free of symbolic links
-	only string // the one name that counts in it, where not the directory was named, but a file in it
+	only string // the one name that counts in it, if a file and not the directory was named
 
 	load func() *listing
 }
@@ -49,7 +49,7 @@ func (ix *Index) newDir(p string) *dir {
 		d.real = at.Host
 	}
 	d.load = sync.OnceValue(func() *listing {
-		all := ix.files.Names(d.real) // none where it cannot be read
+		all := ix.files.Names(d.real) // none if it cannot be read
 		l := &listing{has: make(map[string]bool, len(all))}
 		for name := range all {
 			if libraryName(name) && (d.only == "" || d.only == name) {
@@ -68,14 +68,14 @@ func (d *dir) names() []string { return d.load().sorted }
 // has reports whether the directory has a library of a name.
 func (d *dir) has(name string) bool { return d.load().has[name] }
 
-// open returns the library of a name in a directory; nil where there is none.
+// open returns the library of a name in a directory; nil if there is none.
 func (ix *Index) open(d *dir, name string) *Object { return ix.file(d.real + "/" + name) }
 
 // at is open for the path of a library.
 func (ix *Index) at(p string) *Object { return ix.open(ix.dir(path.Dir(p)), path.Base(p)) }
 
-// file returns the file to which an absolute path leads, the tree's as the walk has read it; nil where it is no ELF
-// file.
+// file returns the file that an absolute path leads to; nil if it is no ELF file. A file of the tree is as the walk
+// has read it.
 func (ix *Index) file(p string) *Object {
 	at := ix.files.At(p)
 	if at.Errno != 0 {

@@ -12,8 +12,7 @@ import (
 
 // Hints says which package usually has a library.
 type Hints struct {
-	// Unread are the lines that Read passed over, because they are in neither format; First
-	// is the first of them.
+	// Unread counts the lines in neither format, which Read passed over. First is the first of them.
 	Unread int
 	First  string
 

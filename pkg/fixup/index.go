@@ -23,20 +23,20 @@ import (
 type Sources struct {
 	Paths []string // the tree: files and directories
 	Libs  []string // directories of libraries, and single libraries
-	// Shallow leaves out what is in the directories of a directory of Paths.
+	// Shallow leaves out the subdirectories of a directory in Paths.
 	Shallow bool
-	// WithoutTree keeps the tree's own libraries from being candidates.
+	// WithoutTree: the tree's own libraries are no candidates.
 	WithoutTree bool
 	// Store is the directory below which run paths of libraries are followed.
 	Store string
 	Stubs driver.StubDirs
-	// Literals asks for those names in read-only data of a file of the tree that the function
-	// agrees to which it returns; nil asks for none. It is called from several goroutines.
+	// Literals asks for names in the read-only data of a file of the tree. It returns the function that accepts them;
+	// nil asks for none. It is called from several goroutines.
 	Literals func(*Object) func(name string) bool
-	// NeedsDriver answers Object.needsDriver for the tree's files; nil where nothing depends on that.
+	// NeedsDriver answers Object.needsDriver for the tree's files; nil if nothing depends on that.
 	NeedsDriver func(*elfimage.Image) (bool, error)
 	Jobs        int
-	// Progress is told, from one goroutine, of each ELF file of the tree that was read.
+	// Progress is called from one goroutine for each ELF file of the tree that was read.
 	Progress func(files int)
 	Leftover func(path string, err error) // see [tree.Options]
 	Refuse   tree.Refuse                  // what of Paths; see [tree.Options]
@@ -50,10 +50,10 @@ type Index struct {
 	Others int
 
 	sources Sources
-	loader  *loader.Loader // to which the files are what they were when they were read
+	loader  *loader.Loader // sees the files as they were when they were read
 	files   *files.Files   // the loader's
 	roots   tree.Roots     // of Sources.Paths
-	asked   *loop          // what was asked about the plans; nil where there was nothing to ask
+	asked   *loop          // what was asked about the plans; nil if there was nothing to ask
 
 	objects sync.Map          // string, Object.Real → *Object; nil: no ELF file
 	dirs    sync.Map          // string, its path → *dir
@@ -68,7 +68,7 @@ type Index struct {
 	stubs  []*dir          // stub directories that were left out
 
 	sites func() []string // Sources.sitePackages
-	// given and reals are the roots as they are spelled, and free of links.
+	// given are the roots as spelled, and reals the same free of links.
 	given, reals func() roots
 }
 
@@ -179,7 +179,7 @@ func (ix *Index) add(o *Object) {
 	}
 }
 
-// findLinks tells each file which other paths in the tree are the same file, and those what it is.
+// findLinks gives each file the other paths in the tree that are the same file, and gives these what it is.
 func (ix *Index) findLinks() {
 	var first map[string]*Object
 	for _, o := range ix.Files {
@@ -199,8 +199,8 @@ func (ix *Index) findLinks() {
 	}
 }
 
-// linkedElsewhere returns the files to which links in other directories of the tree lead: a
-// library's $ORIGIN is the directory of the path by which it was found.
+// linkedElsewhere returns the files that links in other directories of the tree lead to. A library's $ORIGIN is the
+// directory of the path by which it was found.
 func (ix *Index) linkedElsewhere(links []place) map[string]bool {
 	out := map[string]bool{}
 	for _, l := range links {
@@ -212,8 +212,8 @@ func (ix *Index) linkedElsewhere(links []place) map[string]bool {
 	return out
 }
 
-// sortOwn puts the tree's names in an order that does not depend on a directory's:
-// that of the arguments, then what is higher up, then the bytes of the path.
+// sortOwn sorts the tree's names independently of the order in directories: by argument, then by depth, then by the
+// bytes of the path.
 func (ix *Index) sortOwn() {
 	arguments := rootsOf(ix.sources.Paths, func(p string) string { return cmp.Or(strings.TrimSuffix(p, "/"), "/") })
 	argument := func(d *dir) int { return arguments.over(d.path, nil) }
@@ -225,10 +225,10 @@ func (ix *Index) sortOwn() {
 	}
 }
 
-// libraryName reports whether a file's name is one that a search for libraries looks at.
+// libraryName reports whether a search for libraries looks at a file's name.
 func libraryName(name string) bool { return strings.Contains(name, ".so") }
 
-// absolute makes a path absolute as it is written: "a/.." stays, for a may be a link.
+// absolute makes a path absolute and otherwise leaves it: "a/.." stays, because a may be a link.
 func absolute(p string) string {
 	if !strings.HasPrefix(p, "/") {
 		if wd, err := os.Getwd(); err == nil {
@@ -241,10 +241,10 @@ func absolute(p string) string {
 // level is some directories that are searched before those of the next level.
 type level struct {
 	dirs []*dir
-	by   map[string][]*dir // those of a name, in their order; nil before the first question
+	by   map[string][]*dir // those of a name, in order; nil before the first question
 }
 
-// level appends a level: those of the directories that were not seen before.
+// level appends a level with the directories that were not seen before.
 func (ix *Index) level(dirs []string) {
 	next := &level{}
 	for _, d := range dirs {
@@ -261,7 +261,7 @@ func (ix *Index) level(dirs []string) {
 	ix.levels = append(ix.levels, next)
 }
 
-// runPaths returns the directories of the store that run paths of some of the tree's files name.
+// runPaths returns the directories in the store that the run paths of some of the tree's files name.
 func (ix *Index) runPaths(which func(*Object) bool) []string {
 	var dirs []string
 	lists := map[string]bool{} // many files have the same
@@ -285,9 +285,9 @@ func (ix *Index) follow(dirs []string, o *Object) []string {
 	return dirs
 }
 
-// deeper adds the level of the inputs' wheels, then those of directories that the run paths
-// of the libraries of the levels before name, and at last the one of those of the tree's
-// programs. It returns false where there is none.
+// deeper adds the next level, and returns false if there is none. First comes the level of the inputs' wheels, then
+// those of directories in the run paths of earlier levels' libraries, and last that of the run paths of the tree's
+// programs.
 func (ix *Index) deeper() bool {
 	if ix.closed {
 		return false
@@ -317,8 +317,7 @@ func (ix *Index) deeper() bool {
 	return true
 }
 
-// holding returns the directories of a level that have a name, in their order; ok is false where
-// there is no such level.
+// holding returns the directories of a level that have a name, in order. ok is false if there is no such level.
 func (ix *Index) holding(name string, level int) (dirs []*dir, ok bool) {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
@@ -341,8 +340,8 @@ func (l *level) names() map[string][]*dir {
 	return l.by
 }
 
-// candidate returns the file of a name in a directory, and the directory as a run
-// path names it: with its links resolved where the file's own name stays.
+// candidate returns the file of a name in a directory, and the directory as a run path names it. Its links are
+// resolved if the file keeps its own name.
 func (ix *Index) candidate(d *dir, name string, level int) (Candidate, bool) {
 	o := ix.open(d, name)
 	if o == nil {

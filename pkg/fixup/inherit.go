@@ -12,12 +12,12 @@ import (
 	"cuda-runpath/pkg/runpath"
 )
 
-// A library inherits the DT_RPATH of those that loaded it, and nothing inherits a DT_RUNPATH; what has a DT_RUNPATH
-// itself inherits neither (elf/dl-load.c of glibc). So a file that gets a DT_RUNPATH may lose what it found by
-// another's DT_RPATH. (One that has a DT_RPATH keeps that, see [Resolver.list].)
+// A library inherits the DT_RPATH of those that loaded it. Nothing inherits a DT_RUNPATH, and a library with a
+// DT_RUNPATH inherits nothing (elf/dl-load.c of glibc). So a file that gets a DT_RUNPATH may lose what it found by
+// another's DT_RPATH. (A file with a DT_RPATH keeps that, see [Resolver.list].)
 
-// Loss is a library that is found today by a DT_RPATH which its asker inherits, and would not be, or not the same
-// file, if that had a DT_RUNPATH.
+// Loss is a library that is found today by a DT_RPATH that its asker inherits. If the asker had a DT_RUNPATH, it
+// would not be found, or another file would be.
 type Loss struct {
 	Name   string
 	By     string // who asks for it
@@ -31,7 +31,7 @@ func (l Loss) String() string {
 	return fmt.Sprintf("%s, which %s needs", l.Name, l.By)
 }
 
-// keepRPath gives a DT_RPATH to files that would lose by a DT_RUNPATH what they find by one that they inherit.
+// keepRPath gives a DT_RPATH to files that would lose what they find by an inherited one if they got a DT_RUNPATH.
 func (r *Resolver) keepRPath(plans []*Plan) {
 	if r.s.Mode != Repair || r.s.Tag != elf.DT_NULL {
 		return
@@ -48,7 +48,7 @@ func (r *Resolver) keepRPath(plans []*Plan) {
 	heirs := r.ix.heirs(plans)
 	why := map[*Plan][]Loss{}
 	var lost []Loss
-	for again, round := len(heirs) > 0, 0; again && round < 16; round++ { // each may show what those of the one before hid
+	for again, round := len(heirs) > 0, 0; again && round < 16; round++ { // each round may show what the one before hid
 		again, lost = false, nil
 		after := r.ix.view(plans)
 		for _, h := range heirs {
@@ -71,14 +71,14 @@ func (r *Resolver) keepRPath(plans []*Plan) {
 	for p, all := range why {
 		p.Tag = elf.DT_RUNPATH
 		for _, loss := range all {
-			if !slices.Contains(lost, loss) { // else a DT_RPATH does not help: the list is another
+			if !slices.Contains(lost, loss) { // else a DT_RPATH does not help, because the list differs
 				p.Tag, p.KeptRPath = elf.DT_RPATH, &loss
 			}
 		}
 	}
 }
 
-// heir is a file with a DT_RPATH, and a library that it opens, where that is not "".
+// heir is a file with a DT_RPATH, and a library that it opens, if not "".
 type heir struct {
 	path, opens string
 	asks        []inherited
@@ -92,18 +92,17 @@ type inherited struct {
 	by   string // the file of the object
 }
 
-// maxPlugins bounds how many libraries are tried that a program with a DT_RPATH may open by a name that it
-// computes.
+// maxPlugins bounds how many libraries are tried that a program with a DT_RPATH may open by a computed name.
 const maxPlugins = 2000
 
-// heirs are those with which something is found today by a DT_RPATH that it inherits.
+// heirs are those with which something is found today by an inherited DT_RPATH.
 func (ix *Index) heirs(plans []*Plan) (all []*heir) {
 	add := func(h *heir) {
 		if h.ask(ix.loader, true); len(h.asks) > 0 {
 			all = append(all, h)
 		}
 	}
-	var programs, alone []string // alone: what by itself does not find all that it needs
+	var programs, alone []string // alone: libraries that do not find all that they need on their own
 	for _, p := range plans {
 		o := p.Object
 		if !p.stands() || o.Tag == elf.DT_RUNPATH {
@@ -132,8 +131,8 @@ func (ix *Index) heirs(plans []*Plan) (all []*heir) {
 	return all
 }
 
-// ask loads the file and follows what is opened by name; with search, that is looked for first. It returns where each
-// object found what it asked for, "" for nowhere, by its path and the name.
+// ask loads the file and follows what is opened by name; with search, it looks for those names first. It returns
+// where each object found what it asked for, "" for nowhere, by the object's path and the name.
 func (s *heir) ask(l *loader.Loader, search bool) map[[2]string]string {
 	load, err := l.Load(s.path)
 	if err != nil || load.Role == loader.Static {
@@ -168,7 +167,7 @@ func (s *heir) ask(l *loader.Loader, search bool) map[[2]string]string {
 				continue
 			}
 			found[key] = u.To.File.Path
-			// One that lacks a version is found in vain.
+			// A library that lacks a version is found in vain.
 			if list := u.To.List; search && !u.Again && u.To.Rule == loader.ByRPath && list != nil && list != o &&
 				u.To.File.Serves(o.File, u.Name) {
 				s.asks = append(s.asks, inherited{Loss{u.Name, o.Path, u.Cause == loader.DlopenString}, u.To.File.Path, o.File.Path})

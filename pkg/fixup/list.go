@@ -16,9 +16,9 @@ import (
 	"cuda-runpath/pkg/runpath"
 )
 
-// list makes the run path that the needs ask for: RuntimeDependencies, the directory
-// of each library in the order of the needs, AppendRunpaths; each once. With Repair
-// what the file has stands before the needs. Where nothing is asked for, the run path stays.
+// list makes the run path that the needs ask for. It has RuntimeDependencies, the directory of each library in the
+// order of the needs, and AppendRunpaths, each once. With Repair the file's own entries come before those of the
+// needs. If nothing is asked for, the run path stays.
 func (r *Resolver) list(p *Plan) {
 	o := p.Object
 	p.Set, p.After, p.Tag, p.Dropped, p.Lost = nil, p.Before, o.Tag, nil, nil
@@ -56,7 +56,7 @@ func (r *Resolver) list(p *Plan) {
 	case r.s.Mode == Repair && !asked:
 		l, p.Lost = nil, nil
 	case r.s.Mode == Repair && o.Tag == elf.DT_NULL:
-		// What has a DT_RUNPATH inherits no DT_RPATH.
+		// A file with a DT_RUNPATH inherits no DT_RPATH.
 		for _, n := range p.Needs {
 			if n.inherited && r.pin(n) {
 				l = append(l, r.spell(o, n.Candidate.Dir, origins))
@@ -88,16 +88,16 @@ func (r *Resolver) list(p *Plan) {
 	}
 }
 
-// opensItsParts reports whether a file may find parts of its own beside it, by an entry that a
-// build takes out: cuDNN its engines, libnvrtc its built-in functions.
+// opensItsParts reports whether a file may find its own parts beside it by an entry that a build takes out. cuDNN so
+// finds its engines, and libnvrtc its built-in functions.
 func opensItsParts(o *Object) bool {
 	return runpath.HasOrigin(o.List) && driver.Toolkit(o.Soname)
 }
 
-// opened puts into a list the directories of the CUDA toolkit's libraries that a file names in
-// read-only data: the tree's before others that hold such a library, the rest behind all, and
-// with Settings.Opened those to which its $ORIGIN entries lead. Without it, only what the file
-// names and finds by an $ORIGIN entry stays. asked reports whether it has put in some.
+// opened puts into a list the directories of the CUDA toolkit's libraries that a file names in read-only data. The
+// tree's go before others that hold such a library, and the rest behind all. Settings.Opened adds those that its
+// $ORIGIN entries lead to. Without it, only what the file names and finds by an $ORIGIN entry stays. asked reports
+// whether any was put in.
 func (r *Resolver) opened(p *Plan, l runpath.List, origins []string) (after runpath.List, asked bool) {
 	o := p.Object
 	if p.Opens = nil; len(o.literals) == 0 && !r.s.Opened {
@@ -105,7 +105,7 @@ func (r *Resolver) opened(p *Plan, l runpath.List, origins []string) (after runp
 	}
 	now := l
 	if len(now) == 0 {
-		now = p.Before // which nothing replaces
+		now = p.Before // nothing replaces it
 	}
 	entries, led := r.entries(o, now), r.entries(o, origins)
 	far := inTree
@@ -154,7 +154,7 @@ func (r *Resolver) opened(p *Plan, l runpath.List, origins []string) (after runp
 	return texts(entries), true
 }
 
-// temporary says which entry would lead into a directory of the build.
+// temporary returns the entry that would lead into a directory of the build.
 func (r *Resolver) temporary(p *Plan) error {
 	for _, dir := range r.s.Temporary {
 		if below(p.Object.Real, dir) {
@@ -171,10 +171,9 @@ func (r *Resolver) temporary(p *Plan) error {
 	return nil
 }
 
-// kept returns the entries of a file that stay with Repair: what a file
-// opens later by name may be found by them alone. Stub directories and what is not
-// there go, and the plan says which; a stub directory stays with which a file starts that
-// would not without it, because nothing else has the library.
+// kept returns the entries of a file that stay with Repair, because what the file opens later by name may be found
+// only by them. Stub directories and missing ones go, and the plan says which. A stub directory stays if the file
+// would not start without it, because nothing else has the library.
 func (r *Resolver) kept(p *Plan) []string {
 	var out []string
 	for _, e := range p.Before {
@@ -192,7 +191,7 @@ func (r *Resolver) kept(p *Plan) []string {
 			p.Lost = append(p.Lost, e)
 			continue
 		case known:
-			host := runpath.Key(e) == driver.Link || runpath.Key(e) == driver.Link32 // which the host makes
+			host := runpath.Key(e) == driver.Link || runpath.Key(e) == driver.Link32 // the host makes it
 			if st, err := os.Stat(dir); (err != nil || !st.IsDir()) && !host {
 				p.Lost = append(p.Lost, e)
 				continue
@@ -203,8 +202,8 @@ func (r *Resolver) kept(p *Plan) []string {
 	return out
 }
 
-// clean spells directories as Python's pathlib does, which nixpkgs' program puts
-// them through: no "." components, no doubled or trailing slashes; ".." stays.
+// clean spells directories like Python's pathlib, which nixpkgs' program uses: without "." components and without
+// doubled or trailing slashes; ".." stays.
 func clean(dirs []string) []string {
 	var out []string
 	for _, d := range dirs {
@@ -228,8 +227,8 @@ func unique(l runpath.List) runpath.List {
 	return out
 }
 
-// originEntries returns the entries of a file's run path that begin at its own directory,
-// with Repair as they are, else as nixpkgs' program spells them.
+// originEntries returns the entries of a file's run path that begin at its own directory. With Repair they are as
+// written, else as nixpkgs' program spells them.
 func (r *Resolver) originEntries(o *Object) []string {
 	if !runpath.HasOrigin(o.List) {
 		return nil
@@ -384,9 +383,9 @@ func (r *Resolver) ordered(p *Plan, entries []entry) []entry {
 	return entries
 }
 
-// order puts entries in an order in which the loader finds what is right for every need: the next is always the
-// first that holds nothing wrong for those that nothing was found for before. Where it is stuck, no order is
-// right: each entry that stands only leaves fewer needs to the others.
+// order puts entries in an order in which the loader finds the right file for every need. The next entry is always
+// the first that holds nothing wrong for the needs that are still open. If there is none, no order is right, because
+// each placed entry only leaves fewer needs to the others.
 func order(entries []entry, needs []*Need, wrong func(entry, *Need) (what string, found bool)) (out, stuck []entry,
 	left []*Need) {
 	stuck, left = slices.Clone(entries), slices.Clone(needs)
@@ -404,8 +403,8 @@ func order(entries []entry, needs []*Need, wrong func(entry, *Need) (what string
 	return out, nil, left
 }
 
-// untangle chooses again where no order of a run path finds every library: of all candidates, those of
-// directories that go together. It reports whether there are such.
+// untangle chooses again if no order of a run path finds every library. It takes candidates whose directories go
+// together, and reports whether there are any.
 func (r *Resolver) untangle(p *Plan) bool {
 	o, entries := p.Object, r.entries(p.Object, p.Set)
 	of := map[*Need][]Candidate{}
@@ -462,8 +461,8 @@ func texts(entries []entry) runpath.List {
 	return l
 }
 
-// takesIn returns the file that the loader takes for a name when it searches the
-// directory of an entry; nil where it goes on.
+// takesIn returns the file that the loader takes for a name when it searches the directory of an entry; nil if it
+// goes on.
 func (ix *Index) takesIn(o *Object, e entry, name string) *Object {
 	if e.dir == nil || !e.dir.has(name) {
 		return nil
@@ -475,8 +474,8 @@ func (ix *Index) takesIn(o *Object, e entry, name string) *Object {
 	return lib
 }
 
-// firstWithLibC returns which entry is the first to hold another file of one of the C library's
-// own names that the file asks for.
+// firstWithLibC returns the first entry that holds another file for one of the C library's own names that the file
+// asks for.
 func (r *Resolver) firstWithLibC(p *Plan, entries []entry) int {
 	for i, e := range entries {
 		if e.dir == nil || e.dir.real == p.in.dir.real {

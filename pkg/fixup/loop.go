@@ -14,10 +14,10 @@ import (
 	"cuda-runpath/pkg/remedy"
 )
 
-// The first candidate for each need, in nixpkgs' order, is proposed. The model of a process is asked what each
-// start would do with the run paths that lead to them. A candidate with which something fails is refused for the
-// file that asks for it, where another does, until nothing changes; then the refusals are taken back without which
-// nothing is worse. No candidate is refused to a file twice, so there is an end.
+// The first candidate for each need, in nixpkgs' order, is proposed. The model of a process says what each start
+// would do with the run paths that lead to them. If something fails with a candidate, that is refused for the file
+// that asks for it, if there is another, until nothing changes. Then the refusals that make no difference, or make
+// things worse, are taken back. No candidate is refused to a file twice, so there is an end.
 
 // loop is one run.
 type loop struct {
@@ -33,20 +33,20 @@ type loop struct {
 	today    map[*Plan]bool // whether it fails, see fails
 }
 
-// planned is what of a plan the starts were asked with.
+// planned is the part of a plan with which the starts were asked.
 type planned struct {
 	State
 	left bool // not worked on: it has an error, or is skipped
 }
 
-// choice is what the run takes for a file's need.
+// choice is the run's choice for a file's need.
 type choice struct {
 	plan  *Plan
 	need  *Need
-	gives *member // what a start gets by it, for those of a chain
+	gives *member // what a start gets by it, in a chain
 }
 
-// refusal is a candidate that may be refused, if another does.
+// refusal is a candidate that may be refused if another one works.
 type refusal struct {
 	choice
 	object *Object
@@ -54,8 +54,8 @@ type refusal struct {
 	does   func(*Object) bool // nil: any
 }
 
-// loop makes the plans go together. Where a run has been over the tree before, what that has chosen for what can be in
-// one process stays.
+// loop makes the plans go together. What an earlier run over the tree has chosen for files that can be in one process
+// stays.
 func (r *Resolver) loop(plans []*Plan, jobs int, again bool) {
 	w := &loop{r: r, jobs: jobs, planned: map[string]*Plan{}, starts: map[*Plan]*start{}, asked: map[*Plan]planned{},
 		today: map[*Plan]bool{}}
@@ -73,7 +73,7 @@ func (r *Resolver) loop(plans []*Plan, jobs int, again bool) {
 		for w.refuse(!again) {
 		}
 	}
-	if again && !w.state().fewer(first) { // one choice for another that is as good
+	if again && !w.state().fewer(first) { // the new choices are no better than the old
 		for _, x := range w.refusals {
 			delete(x.need.refused, x.object)
 			r.propose(x.plan)
@@ -95,7 +95,7 @@ func (r *Resolver) loop(plans []*Plan, jobs int, again bool) {
 
 func (p *Plan) planned() planned { return planned{p.State(), !p.stands()} }
 
-// surprises is what the starts were asked before, but for those in which something has changed since.
+// surprises is what the starts said before, asked again if something in them has changed since.
 func (w *loop) surprises() (out []Surprise) {
 	changed := map[*Plan]bool{}
 	for _, p := range w.plans {
@@ -123,15 +123,15 @@ func (w *loop) surprises() (out []Surprise) {
 	return out
 }
 
-// refuse refuses a candidate for each fault, of several starts only with clashes, where another does. It reports
-// whether there was one.
+// refuse refuses a candidate for each fault, if another one works. Faults of several starts count only with clashes.
+// It reports whether it refused any.
 func (w *loop) refuse(clashes bool) bool {
 	changed := map[*Plan]bool{}
-	hopeless := map[*member]bool{} // nothing helps who brought it, either
+	hopeless := map[*member]bool{} // nothing helps what brought it, either
 	missing := false
 	for _, f := range w.faults() {
 		if f.clash() && !clashes || missing && !f.missing() {
-			break // they may be others then
+			break // the other faults may be different then
 		}
 		var none []*member
 		for x := range w.helps(f) {
@@ -157,7 +157,7 @@ func (w *loop) refuse(clashes bool) bool {
 	return len(changed) > 0
 }
 
-// another reports whether there is another candidate than the one that may be refused.
+// another reports whether there is a candidate other than the one that may be refused.
 func (w *loop) another(x *refusal) bool {
 	if x.object == nil || x.need.tried[x.object] {
 		return x.object == nil && !x.need.tried[nil]
@@ -171,7 +171,7 @@ func (w *loop) another(x *refusal) bool {
 	return false
 }
 
-// take makes a refusal, unless no run path leads to what is left.
+// take makes a refusal, unless no run path leads to the remaining candidates.
 func (w *loop) take(x *refusal) bool {
 	n, had := x.need, x.plan.Err
 	if n.refused == nil {
@@ -184,13 +184,13 @@ func (w *loop) take(x *refusal) bool {
 		w.r.propose(x.plan)
 		return false
 	}
-	x.why, x.does, x.gives = nil, nil, nil // which hold a whole start
+	x.why, x.does, x.gives = nil, nil, nil // they hold a whole start
 	w.refusals = append(w.refusals, x)
 	return true
 }
 
-// retry takes back the refusals without which nothing is worse, each alone; several at once where without them all is
-// as it is. It reports whether there was one.
+// retry takes back, one by one, the refusals without which nothing is worse. It takes several back at once if that
+// changes nothing. It reports whether there was one.
 func (w *loop) retry() (changed bool) {
 	at := map[*Plan]int{}
 	for i, p := range w.plans {
@@ -257,7 +257,7 @@ func (w *loop) state() state {
 	return s
 }
 
-// same reports whether each start fails of the same.
+// same reports whether each start has the same failures.
 func (s state) same(as state) bool {
 	if len(s.starts) != len(as.starts) || s.clashes != as.clashes || !maps.Equal(s.errs, as.errs) {
 		return false
@@ -270,15 +270,15 @@ func (s state) same(as state) bool {
 	return true
 }
 
-// fails reports whether a start fails; is, whether it is one.
+// fails reports whether a start fails; is reports whether it is a start.
 func (s state) fails(p *Plan) (fails, is bool) {
 	at := s.starts[p]
 	return at != nil && len(at.faults) > 0 || s.errs[p], at != nil
 }
 
-// noWorse reports whether no start fails that did not, and not more fails in all, unless fewer starts do: one fault for
-// another is no worse. A library is a start only as long as no program loads it, and counts only where it was one
-// before.
+// noWorse reports whether no further start fails, and there are no more failures in all, unless fewer starts fail.
+// One fault for another is no worse. A library is a start only while no program loads it, and counts only if it was
+// one before.
 func (s state) noWorse(than state) bool {
 	more := s.clashes - than.clashes
 	for p, was := range than.starts {
@@ -297,7 +297,7 @@ func (s state) noWorse(than state) bool {
 	return more <= 0 || s.fewer(than)
 }
 
-// failures are what a start fails with: names, and of the files that ask for them.
+// failures are the names with which a start fails, and the files that ask for them.
 func (s *start) failures() map[[2]string]bool {
 	had := map[[2]string]bool{}
 	for _, f := range s.faults {
@@ -306,7 +306,7 @@ func (s *start) failures() map[[2]string]bool {
 	return had
 }
 
-// fewer reports whether a start does not fail any more that did.
+// fewer reports whether a start that failed no longer does.
 func (s state) fewer(than state) bool {
 	for p := range than.starts {
 		did, _ := than.fails(p)
@@ -317,7 +317,7 @@ func (s state) fewer(than state) bool {
 	return false
 }
 
-// spoils leaves files as they are, where with what they would get a start fails that would not: by hand without
+// spoils leaves files as they are if their new state makes a start fail that would otherwise work: by hand without
 // the run, in a build with the first candidates, nixpkgs'. It reports whether there was one.
 func (w *loop) spoils(first state) bool {
 	changed := map[*Plan]bool{}
@@ -343,7 +343,7 @@ func (w *loop) spoils(first state) bool {
 	return len(changed) > 0
 }
 
-// ask asks what the starts would do, of which one loads a file whose plan has changed; nil for all.
+// ask asks what the starts that load a file with a changed plan would do; nil for all starts.
 func (w *loop) ask(changed map[*Plan]bool) {
 	l := w.r.ix.view(w.plans)
 	for _, p := range w.plans {
@@ -386,15 +386,15 @@ func (w *loop) ask(changed map[*Plan]bool) {
 	w.all = append(w.all, look(slices.DeleteFunc(libraries, func(p *Plan) bool { return loaded[p] }))...)
 }
 
-// matters reports whether what a start does may depend on the run: on what it edits, else on libraries that it was
-// told of.
+// matters reports whether a start may depend on the run: on what the run edits, or else on libraries that it was
+// given.
 func (w *loop) matters(p *Plan) bool {
 	return w.changes || slices.ContainsFunc(p.Needs, func(n *Need) bool {
 		return n.Outcome == BySystem && w.r.given(n.where)
 	})
 }
 
-// given reports whether a library is in a directory that was named as one of libraries.
+// given reports whether a library is in a directory that was named as a directory of libraries.
 func (r *Resolver) given(file string) bool {
 	at := path.Dir(file)
 	return slices.ContainsFunc(r.ix.levels[2].dirs, func(d *dir) bool { return d.path == at || d.real == at })
@@ -421,8 +421,8 @@ func (p *Plan) need(name string) *Need {
 	return nil
 }
 
-// chosen reports whether the run says what a need gets: also what the loader finds today for a file that cannot be
-// loaded today, because of something else.
+// chosen reports whether the run decides what a need gets. That includes what the loader finds today for a file that
+// cannot be loaded today for another reason.
 func (w *loop) chosen(p *Plan, n *Need) bool {
 	found := func(n *Need) bool { return n.Outcome == Found && n.Cause == loader.Needed }
 	if n.Outcome != BySystem || n.inherited {
@@ -431,7 +431,7 @@ func (w *loop) chosen(p *Plan, n *Need) bool {
 	return slices.ContainsFunc(p.Needs, found) || w.fails(p)
 }
 
-// fails reports whether a file cannot be loaded by itself as things are today.
+// fails reports whether a file cannot be loaded on its own today.
 func (w *loop) fails(p *Plan) bool {
 	if w.r.today == nil {
 		return false
@@ -444,7 +444,7 @@ func (w *loop) fails(p *Plan) bool {
 	return fails
 }
 
-// conflict says for whom what one takes does not do, once for each name.
+// conflict says, once for each name, for which files what another takes does not work.
 func (w *loop) conflict(a, b ask, lacks []string) {
 	if !w.gets(a.by) && !w.gets(b.by) {
 		return
@@ -466,8 +466,8 @@ func (w *loop) conflict(a, b ask, lacks []string) {
 			"this one fails if the other comes first", a.name, a.by.path, a.takes.path, strings.Join(lacks, ", "), b.by.path))
 }
 
-// worse says, once for each name, of a program or plugin that it could not load a plugin, which it can with what
-// nixpkgs' program takes. A library that others ask for by its name is no plugin.
+// worse says, once for each name, that a program or plugin could not load a plugin that it can load with what
+// nixpkgs' program takes. A library that others ask for by name is no plugin.
 func (w *loop) worse() {
 	needed, theirs, told := map[string]bool{}, map[*Plan]*start{}, map[string]bool{}
 	for _, p := range w.plans {
@@ -476,7 +476,7 @@ func (w *loop) worse() {
 		}
 	}
 	with := sync.OnceValue(func() *loader.Loader { return w.r.asNixpkgs(w.plans) })
-	works := func(s *start) *start { // nil where it does not, with one or the other
+	works := func(s *start) *start { // nil if it does not work either way
 		if o := s.plan.Object; len(s.faults) > 0 || !o.program() && (needed[o.Soname] || needed[path.Base(o.Path)]) {
 			return nil
 		}
@@ -514,7 +514,7 @@ func (w *loop) worse() {
 	}
 }
 
-// spoils reports whether another start fails where what this one takes is there before.
+// spoils reports whether another start fails if what this one takes is loaded before.
 func (s *start) spoils(other *start) bool {
 	return slices.ContainsFunc(s.asks, func(a ask) bool {
 		return slices.ContainsFunc(other.asks, func(b ask) bool {
@@ -523,7 +523,8 @@ func (s *start) spoils(other *start) bool {
 	})
 }
 
-// gets reports whether a start in which a file asks for a library gets what it lacked: in others all is as it was.
+// gets reports whether a start in which a file asks for a library gets what it lacked. Nothing changes in other
+// starts.
 func (w *loop) gets(by *member) bool {
 	found := func(n *Need) bool { return n.Outcome == Found && n.Cause == loader.Needed }
 	for _, s := range w.all {
@@ -538,7 +539,7 @@ func (w *loop) gets(by *member) bool {
 	return false
 }
 
-// lack notes that a file outside the tree lacks a library, if the run has led to it, or was told of it.
+// lack records that a file outside the tree lacks a library, if the run has led to the file, or was given it.
 func (w *loop) lack(p *Plan, chain iter.Seq[choice], by *member, name string) {
 	l := Lack{Name: by.name, Path: by.path, By: by.path, Names: []string{name}}
 	var nearest choice

@@ -6,9 +6,8 @@ import (
 	"cuda-runpath/pkg/runpath"
 )
 
-// minimal drops the entries that nothing uses, neither a need nor what the file may open by
-// name (see Sources.Literals); those that were asked for by name stay.
-// entries say where the list leads.
+// minimal drops the entries that neither a need nor what the file may open by name (see Sources.Literals) uses.
+// Entries that were asked for by name stay. entries say where the list leads.
 func (r *Resolver) minimal(p *Plan, l runpath.List, entries []entry) (runpath.List, []string) {
 	names := make([]string, 0, len(p.Needs))
 	for _, n := range p.Needs {

@@ -17,9 +17,9 @@ import (
 	"cuda-runpath/pkg/tree"
 )
 
-// BuildPath returns the path to walk for one that nixpkgs' program is given in a build. It passes over what is not
-// there, and symbolic links; of those it follows one that leads to a directory, and so does this one within the
-// package, where nobody else's files are. skipped says why there is nothing to walk.
+// BuildPath returns the path to walk for one that nixpkgs' program gets in a build. That program passes over missing
+// paths and symbolic links, except links to a directory. This one follows such a link only within the package, which
+// has nobody else's files. skipped says why there is nothing to walk.
 func BuildPath(p string) (to, skipped string) {
 	name := tree.Unslashed(p)
 	st, err := os.Lstat(name)
@@ -35,8 +35,7 @@ func BuildPath(p string) (to, skipped string) {
 	return to, skipped
 }
 
-// withinPackage returns the directory that a symbolic link leads to, if it is in the same
-// store path as the link; else "".
+// withinPackage returns the directory that a symbolic link leads to, if both are in the same store path; else "".
 func withinPackage(link string) string {
 	parent, err := regular.Real(path.Dir(link))
 	if err != nil {
@@ -52,8 +51,8 @@ func withinPackage(link string) string {
 	return to
 }
 
-// BuildInterpreters returns those of a bintools package of nixpkgs ($NIX_BINTOOLS): its own, and the 32-bit one that
-// multilib toolchains have beside it.
+// BuildInterpreters returns the interpreters of a bintools package of nixpkgs ($NIX_BINTOOLS): its own, and the
+// 32-bit one that multilib toolchains also have.
 func BuildInterpreters(bintools string) ([]Interpreter, error) {
 	read := func(name string) (string, error) {
 		b, err := regular.Read(path.Join(bintools, "nix-support", name), 1<<16)
@@ -76,7 +75,7 @@ func BuildInterpreters(bintools string) ([]Interpreter, error) {
 	return all, nil
 }
 
-// OwnMachines are those whose programs run here; nil where that is not known.
+// OwnMachines are the machines whose programs run here; nil if that is not known.
 func OwnMachines() []elf.Machine {
 	switch runtime.GOARCH {
 	case "amd64", "386":
@@ -87,8 +86,8 @@ func OwnMachines() []elf.Machine {
 	return nil
 }
 
-// asNixpkgs is the loader to which files have the run paths that nixpkgs' program writes: to the first file of each
-// name that is for their machine, whatever versions it defines, in the order of the needs.
+// asNixpkgs is a loader that sees files with the run paths that nixpkgs' program writes. They lead, in the order of
+// the needs, to the first file of each name for the machine, whatever versions it defines.
 func (r *Resolver) asNixpkgs(plans []*Plan) *loader.Loader {
 	written := func(p *Plan) bool { return p.Skip == "" && p.Object.Err == nil }
 	return r.ix.edited(plans, written, func(p *Plan) State {
@@ -110,7 +109,7 @@ func (r *Resolver) asNixpkgs(plans []*Plan) *loader.Loader {
 	})
 }
 
-// firstOf is the first file of a need's name that is for a file's machine, where the C library does not have it.
+// firstOf is the first file of a need's name for a file's machine, if the C library does not have it.
 func (r *Resolver) firstOf(p *Plan, n *Need) (c Candidate, ok bool) {
 	for _, name := range n.Names {
 		if libC, _ := r.inLibC(p, name); libC && !r.s.KeepLibC || strings.HasPrefix(name, "/") {

@@ -17,22 +17,21 @@ type Object struct {
 	Path   string      // as the walk has it; of a library outside of the tree, Real
 	At     tree.Target // of a file of the tree
 	Real   string      // absolute, free of symbolic links
-	SameAs string      // another path of the same file, which was read before: what is in it is said there
-	// Links are the other hard links that lead to a file of the tree, Also those of them
-	// that are in the tree: those whose SameAs is this one.
+	SameAs string      // another path of the same file, which was read before and has its contents
+	// Links are the other hard links to a file of the tree. Also are those in the tree, whose SameAs is this one.
 	Links int
 	Also  []*Object
 
-	*files.File // what the loader knows of it; one without anything where it was not read
+	*files.File // what the loader knows of it; empty if it was not read
 	ABI         files.ABI
 	LibC        LibC
 
 	notes    []elfimage.DlopenNote
-	literals []string // names of libraries in read-only data, where they were asked for
-	// needsDriver reports whether the file needs the GPU driver, where Sources asked.
+	literals []string // names of libraries in read-only data, if asked for
+	// needsDriver reports whether the file needs the GPU driver, if Sources asked.
 	needsDriver bool
 
-	// skipReason says why no run path belongs in the file, Err what is wrong with it.
+	// skipReason says why no run path belongs in the file, and Err what is wrong with it.
 	skipReason elfimage.Reason
 	Err        error
 }
@@ -48,10 +47,10 @@ const (
 	Bionic      LibC = "Android's C library"
 )
 
-// unread is what is known of a file that was not read.
+// unread is the object for a file that was not read.
 var unread = &files.File{ELF: &files.Header{}}
 
-// take reads what the index keeps of an open file of the tree, and the loader as well.
+// take reads what the index and the loader keep of an open file of the tree.
 func (ix *Index) take(o *Object, f *tree.File) {
 	im, err := elfimage.ParseHead(f, f.Size(), f.Head())
 	if err != nil {
@@ -66,7 +65,7 @@ func (ix *Index) take(o *Object, f *tree.File) {
 	}
 }
 
-// examine says what the file is, by what the loader reads of it.
+// examine says what the file is, from what the loader reads of it.
 func (o *Object) examine() {
 	if o.skipReason = o.ELF.SkipReason(); o.skipReason == "" || o.skipReason == elfimage.Loader {
 		if o.Err = cmp.Or(o.File.Err, o.InterpErr); o.Err == nil {
@@ -75,7 +74,7 @@ func (o *Object) examine() {
 	}
 }
 
-// read reads what else of a file of the tree was asked for.
+// read reads what else was asked for in a file of the tree.
 func (ix *Index) read(o *Object, im *elfimage.Image) (err error) {
 	if o.notes, err = im.DlopenNotes(); err != nil {
 		return err
@@ -98,11 +97,11 @@ func (ix *Index) read(o *Object, im *elfimage.Image) (err error) {
 	return err
 }
 
-// maxLiterals bounds the names that are kept of one file's read-only data.
+// maxLiterals bounds the names that are kept from one file's read-only data.
 const maxLiterals = 4096
 
-// libCOf tells the C library from the loader that a program asks for, and from what
-// everything that calls into it needs.
+// libCOf determines the C library from the loader that a program asks for, and from what everything that calls into
+// it needs.
 func libCOf(o *Object) LibC {
 	if c := libCOfInterpreter(o.Interp); c != UnknownLibC {
 		return c
@@ -138,7 +137,7 @@ func libCOfInterpreter(interp string) LibC {
 // LinkedOutside returns how many hard links outside of the tree lead to the file.
 func (o *Object) LinkedOutside() int { return max(o.Links-len(o.Also), 0) }
 
-// malformed reports whether an error is that an ELF file contradicts itself.
+// malformed reports whether an error says that an ELF file contradicts itself.
 func malformed(err error) bool {
 	var format *elfimage.FormatError
 	return errors.As(err, &format)
@@ -147,8 +146,7 @@ func malformed(err error) bool {
 // program reports whether the file has an interpreter to set.
 func (o *Object) program() bool { return o.Interp != "" }
 
-// compatible reports whether files of two OS ABIs go together as nixpkgs sees it:
-// System V's goes with every other.
+// compatible reports whether files of two OS ABIs go together for nixpkgs, where System V's goes with every other.
 func compatible(a, b elf.OSABI) bool {
 	return a == b || a == elf.ELFOSABI_NONE || b == elf.ELFOSABI_NONE
 }

@@ -8,7 +8,7 @@ import (
 	"cuda-runpath/pkg/loader"
 )
 
-// there is what a program has loaded, by the names that it was asked for by: the C library is there before all that the
+// there is what a program has loaded, by the names that were asked for. The C library is loaded before all that the
 // program opens, whatever that has in its run path (dl_map_object in elf/dl-load.c of glibc).
 func (r *Resolver) there(program string) map[string]*loader.Object {
 	if had, known := r.openers.Load(program); known {
@@ -26,8 +26,8 @@ func (r *Resolver) there(program string) map[string]*loader.Object {
 	return had
 }
 
-// tooNew says which symbol versions a candidate, or what it brings, needs of the C library of the program that opens
-// what needs the candidate, and that this lacks; "" for none.
+// tooNew says which symbol versions the C library lacks that a candidate, or what it brings, needs; "" for none. The
+// C library is that of the program that opens what needs the candidate.
 func (r *Resolver) tooNew(program string, lib *Object) (why string) {
 	key := [2]string{program, lib.Real}
 	if said, known := r.newer.Load(key); known {
@@ -59,7 +59,7 @@ func (r *Resolver) tooNew(program string, lib *Object) (why string) {
 	return ""
 }
 
-// Outside is the plan of a program that no run changes; nil where it cannot be read.
+// Outside is the plan of a program that no run changes; nil if it cannot be read.
 func (r *Resolver) Outside(program string) *Plan {
 	o := r.ix.file(program)
 	if o == nil || !o.program() {
@@ -68,7 +68,7 @@ func (r *Resolver) Outside(program string) *Plan {
 	return &Plan{Object: o, NoLoader: r.ix.loader.Interpreter(o.Interp, o.ABI).Why}
 }
 
-// interpreterOf is the interpreter that a program asks for; "" where it cannot be read.
+// interpreterOf is the interpreter that a program asks for; "" if it cannot be read.
 func (ix *Index) interpreterOf(program string) string {
 	if o := ix.file(program); o != nil {
 		return o.Interp

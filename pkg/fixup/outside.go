@@ -10,10 +10,10 @@ import (
 	"cuda-runpath/pkg/store"
 )
 
-// roots are paths, with the place that each has among the arguments.
+// roots are paths, with their places among the arguments.
 type roots map[string]int
 
-// rootsOf returns the roots that paths are, each as it is spelled.
+// rootsOf returns the roots for paths, as they are spelled.
 func rootsOf(paths []string, spelled func(string) string) roots {
 	r := make(roots, len(paths))
 	for i, p := range paths {
@@ -25,8 +25,8 @@ func rootsOf(paths []string, spelled func(string) string) roots {
 	return r
 }
 
-// over returns the place of the first root that a path is or is below, of those that keep, where it is not nil, agrees
-// to; -1 where there is none.
+// over returns the place of the first root that a path is or is below; -1 for none. Only roots that keep accepts
+// count; nil accepts all.
 func (r roots) over(p string, keep func(root string) bool) int {
 	first := -1
 	for at := p; ; {
@@ -41,8 +41,7 @@ func (r roots) over(p string, keep func(root string) bool) int {
 	}
 }
 
-// mayLeadOutside reports whether what a symbolic link of the tree holds is, read as text, a
-// path outside the tree.
+// mayLeadOutside reports whether the target of a symbolic link of the tree, read as text, is a path outside the tree.
 func (r roots) mayLeadOutside(dir, name string) bool {
 	target, err := os.Readlink(dir + "/" + name)
 	if err != nil {
@@ -54,9 +53,9 @@ func (r roots) mayLeadOutside(dir, name string) bool {
 	return r.over(filepath.Clean(target), nil) < 0
 }
 
-// LibrariesOutside returns the symbolic links of the tree that lead outside it to a library,
-// or to a directory with one, in no order. Links are not followed, so these files are left
-// as they are. Links into a Nix store lead to other packages, and do not count.
+// LibrariesOutside returns the symbolic links of the tree that lead outside it to a library, or to a directory with
+// one, unsorted. The walk follows no links, so these files stay as they are. Links into a Nix store lead to other
+// packages, and do not count.
 func (ix *Index) LibrariesOutside() (out []string) {
 	tree := rootsOf(ix.sources.Paths, func(p string) string {
 		real, err := regular.Real(p)
@@ -77,7 +76,7 @@ func (ix *Index) LibrariesOutside() (out []string) {
 		}
 		st, err := os.Stat(real)
 		if err != nil || !st.IsDir() && !libraryName(l.name) && !strings.HasSuffix(l.name, ".node") {
-			continue // files are many where each is a link: most that are no library are told by the name
+			continue // some trees have many links, and the name rules out most that are no library
 		}
 		has, known := holds[real]
 		if !known {
@@ -91,7 +90,7 @@ func (ix *Index) LibrariesOutside() (out []string) {
 	return out
 }
 
-// hasLibrary reports whether a file is a library, or one of the first files of a directory is.
+// hasLibrary reports whether a file, or one of the first files of a directory, is a library.
 func (ix *Index) hasLibrary(p string, st os.FileInfo) (found bool) {
 	is := func(p string) bool {
 		lib := ix.file(p)

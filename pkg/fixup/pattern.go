@@ -15,7 +15,7 @@ type pattern struct {
 	re   *regexp.Regexp
 }
 
-// patternPart is a set, of which a "]" may be the first member, or one character.
+// patternPart is one character, or a set, whose first member may be a "]".
 var patternPart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)\[(?:!.|[^!])[^]]*]|.`) })
 
 func newPattern(written string) pattern {
@@ -40,11 +40,10 @@ func newPattern(written string) pattern {
 
 func (p pattern) match(name string) bool { return p.re.MatchString(characters(name)) }
 
-// of reports whether a library, which may be a path, is one of the pattern.
+// of reports whether a library, which may be a path, matches the pattern.
 func (p pattern) of(library string) bool { return p.match(path.Base(library)) }
 
-// characters returns a text in which a byte that is no part of UTF-8 is a character of its own, as in Python's names of
-// files.
+// characters returns a text in which a byte that is not UTF-8 is a character of its own, like in Python's file names.
 func characters(text string) string {
 	if utf8.ValidString(text) {
 		return text

@@ -25,13 +25,14 @@ import (
 	"cuda-runpath/pkg/tree"
 )
 
-// A Record remembers what the files of a directory were like before they were changed, so that it can be undone. That
-// of a tree stands beside it, NAME.autopatchelf.json; that of files that were given one by one is .autopatchelf.json in
-// their directory.
+// A Record remembers the old state of a directory's changed files, so that the change can be undone. A tree's record
+// is beside it, NAME.autopatchelf.json. The record of files that were given one by one is .autopatchelf.json in their
+// directory.
 //
-// It is a claim of whoever wrote it, and lies where a cloned repository or another user can put one too. So it is
-// believed only of the directory that it was made for, by device, inode and owner; only if nobody but the caller or
-// root can have written it; and of a file only if that is in the state in which the record left it.
+// It is a claim of whoever wrote it, and a cloned repository or another user can put one there, too. So it is
+// believed only for the directory that it was made for, by device, inode and owner, and only if nobody but the caller
+// or root can have written it. For a file it is believed only if the file is in the state in which the record left
+// it.
 type Record struct {
 	Version int      `json:"version"`
 	Tree    identity `json:"tree"`
@@ -39,18 +40,18 @@ type Record struct {
 
 	in   *os.File // where the record is
 	base string   // its name there
-	name string   // that of the directory there, "." where it is the same
+	name string   // the directory's name there, "." if it is the same
 	root string   // the directory: an absolute path free of symbolic links
 	now  identity // of the directory, when it was looked up
 	top  *tree.Root
 
-	there, others, refused bool     // it is to be believed; it is that of another directory; it is not to be believed
+	there, others, refused bool     // it is believed; it is another directory's; it is not believed
 	err                    error    // why it cannot be kept
 	old                    []Change // Files before Records.add
 	gone                   Gone
 }
 
-// Gone are the files that a record tells of and that are not there any more. Its entries of them are dropped.
+// Gone are the files in a record that are not there any more. Their entries are dropped.
 type Gone struct {
 	N     int
 	First string // the path of one
@@ -70,9 +71,9 @@ type Change struct {
 	Inode  uint64   `json:"inode"`
 	Before Snapshot `json:"before"`
 	After  Snapshot `json:"after"`
-	// Found is what the last run found, where that is not Before: one that was killed before its edit has left it so.
+	// Found is what the last run found, if not Before. A run that was killed before its edit leaves it so.
 	Found *Snapshot `json:"found,omitempty"`
-	// InPlace is Step.shared: to undo the change is to undo it for the other links.
+	// InPlace is Step.shared: undoing the change undoes it for the other links, too.
 	InPlace bool `json:"in_place,omitempty"`
 }
 
@@ -135,7 +136,8 @@ func (s Snapshot) state() State {
 	return State{tag, string(s.RunPath), string(s.Interpreter), string(s.Note)}
 }
 
-// recordSuffix is what follows the tree's name in that of its record, and the name of that of single files.
+// recordSuffix follows the tree's name in the name of its record, and is the whole name of the record of single
+// files.
 const recordSuffix = ".autopatchelf.json"
 
 // HasRecord reports whether a record stands beside a tree.
@@ -152,8 +154,8 @@ const (
 
 var errRecordSize = fmt.Errorf("a record of more than %d MiB", maxRecord>>20)
 
-// readRecord reads a record in a directory: which one it is, and then, if keep is not nil, its entries one by one, of
-// which it keeps those that keep agrees to.
+// readRecord reads a record in a directory. If keep is not nil, it reads the entries one by one, and keeps those that
+// keep accepts.
 func readRecord(dir *os.File, base string, keep func(*Change) bool) (*Record, error) {
 	f, info, err := regular.OpenIn(dir, base)
 	if err != nil {
@@ -230,7 +232,7 @@ func delimiter(d *json.Decoder, want json.Delim) error {
 	return notWhole(err)
 }
 
-// notWhole says what is wrong with what ends too early.
+// notWhole returns the error for input that ends too early.
 func notWhole(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("unexpected end of JSON input")
@@ -263,8 +265,7 @@ func belowTree(p string) error {
 	return nil
 }
 
-// load reads the record's entries. An entry is left with those of its names that lead to something; one that has none
-// left is dropped.
+// load reads the record's entries. An entry keeps the names that lead to something, and is dropped if it has none.
 func (r *Record) load(ctx context.Context) {
 	if r.err != nil {
 		return
@@ -324,13 +325,13 @@ func (r *Record) walk(ctx context.Context) (map[uint64]file, error) {
 	return files, err
 }
 
-// is reports whether a file is as an entry says that it was left.
+// is reports whether a file is in the state in which an entry says it was left.
 func (c *Change) is(s State) bool {
 	return s.is(c.After.state()) || c.Found != nil && s.is(c.Found.state())
 }
 
-// find leaves those names of an entry that lead to something, or the one that the file has been given since, and
-// reports whether there is one.
+// find keeps the names of an entry that lead to something, or the name that the file has been given since. It reports
+// whether there is one.
 func (r *Record) find(c *Change, renamed func() map[uint64]file) bool {
 	names := slices.DeleteFunc(c.names(), func(name text) bool {
 		target := r.top.Target(r.path(name))
@@ -352,7 +353,7 @@ func (r *Record) find(c *Change, renamed func() map[uint64]file) bool {
 
 func notBelieved(err error) error { return fmt.Errorf("it is not believed: %w", withoutPath(err)) }
 
-// withoutPath is what an error says of a file that the message names anyway.
+// withoutPath is an error's text about a file that the message names anyway.
 func withoutPath(err error) error {
 	if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
 		return pe.Err
@@ -360,11 +361,11 @@ func withoutPath(err error) error {
 	return err
 }
 
-// path returns that of a file by its name in the record.
+// path returns a file's path by its name in the record.
 func (r *Record) path(name text) string { return strings.TrimSuffix(r.root, "/") + "/" + string(name) }
 
-// distrust says why somebody else than the caller or root could have written a file of a
-// directory; nil where nobody could.
+// distrust says why somebody other than the caller or root could have written a file of a directory; nil if nobody
+// could.
 func distrust(dir *os.File, file fs.FileInfo) error {
 	st, ok := file.Sys().(*syscall.Stat_t)
 	switch {
@@ -380,9 +381,8 @@ func distrust(dir *os.File, file fs.FileInfo) error {
 	return distrustDirectory(dir)
 }
 
-// distrustDirectory says why somebody else than the caller or root could exchange a file in a
-// directory for another one of the same owner; nil where nobody could. In one with the
-// sticky bit nobody can.
+// distrustDirectory says why somebody other than the caller or root could exchange a file in a directory for another
+// one of the same owner; nil if nobody could. Nobody can in a directory with the sticky bit.
 func distrustDirectory(dir *os.File) error {
 	info, err := dir.Stat()
 	if err != nil {
@@ -407,7 +407,7 @@ func identify(dir *os.File, name string) (id identity, isDir bool, err error) {
 	return identity{uint64(st.Dev), st.Ino, st.Uid}, st.Mode&unix.S_IFMT == unix.S_IFDIR, nil
 }
 
-// of says why what an open root is now is not the tree.
+// of says why an open root is not the tree.
 func (id identity) of(root *tree.Root) error {
 	dev, ino, err := root.ID()
 	if err == nil && (dev != id.Device || ino != id.Inode) {
@@ -424,14 +424,14 @@ func (r *Record) File() string {
 	return filepath.Join(filepath.Dir(r.root), r.base)
 }
 
-// recorded is a step, and what a record says of its file.
+// recorded is a step, and a record's entry for its file.
 type recorded struct {
 	*Step
 	Change
 }
 
-// noted returns the files of a record with steps that are about to be taken. What was noted of a file before is
-// continued, unless someone else has changed it since.
+// noted returns the files of a record together with steps about to be taken. A file's earlier entry is continued,
+// unless someone else has changed the file since.
 func noted(files []Change, steps []recorded) []Change {
 	files = slices.Clone(files)
 	at := make(map[text]int, len(files))
@@ -462,7 +462,7 @@ func noted(files []Change, steps []recorded) []Change {
 		rest := slices.DeleteFunc(was.names(), func(name text) bool { return slices.Contains(c.names(), name) })
 		switch {
 		case len(rest) == 0:
-		case !s.Step.InPlace: // they stay with the old file
+		case !s.Step.InPlace: // the other links keep the old file
 			was.Path, was.Also = rest[0], rest[1:]
 			files = append(files, was)
 		default:
@@ -472,10 +472,10 @@ func noted(files []Change, steps []recorded) []Change {
 	return slices.DeleteFunc(files, func(c Change) bool { return c.Found == nil && c.idle() })
 }
 
-// idle reports whether an entry says nothing once its step is taken.
+// idle reports whether an entry says nothing after its step.
 func (c Change) idle() bool { return c.Before == c.After }
 
-// save writes the record, or removes its file where there is nothing in it.
+// save writes the record, or removes its file if it is empty.
 func (r *Record) save() error {
 	err := r.err
 	if err == nil {

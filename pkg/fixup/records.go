@@ -18,9 +18,9 @@ import (
 	"cuda-runpath/pkg/tree"
 )
 
-// Records are the records that some paths are about, locked against other runs.
+// Records are the records for some paths, locked against other runs.
 type Records struct {
-	// Replaced are the records of other trees, which had the names of these, that were written over.
+	// Replaced are the overwritten records of other trees, which had the names of these.
 	Replaced []string
 
 	force   bool               // see Undoing
@@ -33,19 +33,19 @@ type Records struct {
 // home is where an argument is.
 type home struct {
 	real    string   // absolute and free of symbolic links
-	isDir   bool     // what is there
+	isDir   bool     // a directory is there
 	id      identity // and which
 	records []*Record
 }
 
-// folder is a directory that was looked at for records.
+// folder is a directory in which records were looked for.
 type folder struct {
 	dir     *os.File // nil where it cannot be opened
 	renamed func() map[identity]string
 }
 
-// OpenRecords returns the records for the files below some paths: that of the outermost tree that has one, else a new
-// one. It waits for other runs that use one of them, after having told waiting so.
+// OpenRecords returns the records for the files below some paths: the record of the outermost tree that has one, else
+// a new one. It waits for other runs that use one of them, and calls waiting before.
 func OpenRecords(ctx context.Context, paths []string, waiting func(tree string)) (*Records, error) {
 	rs := &Records{}
 	err := rs.open(ctx, paths, waiting, func(h *home) error {
@@ -97,9 +97,9 @@ func (rs *Records) open(ctx context.Context, paths []string, waiting func(tree s
 		before = r
 		fd, err := regular.OpenBelow(int(r.in.Fd()), r.name, unix.O_RDONLY|unix.O_DIRECTORY)
 		if err != nil {
-			continue // one that may not be read is not walked either
+			continue // a directory that may not be read is not walked either
 		}
-		rs.locks = append(rs.locks, os.NewFile(uintptr(fd), r.root)) // whose lock (flock(2)) is the record's
+		rs.locks = append(rs.locks, os.NewFile(uintptr(fd), r.root)) // its lock (flock(2)) is the record's
 		if err := regular.Lock(ctx, fd, 0, func() { waiting(r.root) }); err != nil {
 			rs.Close()
 			return fmt.Errorf("waiting for another run on %s: %w", r.root, err)
@@ -108,8 +108,8 @@ func (rs *Records) open(ctx context.Context, paths []string, waiting func(tree s
 	return nil
 }
 
-// realPath returns the absolute path, free of symbolic links, that a path leads to. One that is
-// a link itself is refused, as a walk that edits refuses it.
+// realPath returns the absolute path, free of symbolic links, that a path leads to. A path that is a link itself is
+// refused, as in a walk that edits.
 func realPath(p string) (string, error) {
 	info, err := os.Lstat(tree.Unslashed(p))
 	switch {
@@ -162,7 +162,7 @@ func (rs *Records) add(steps []Step) (by map[*Record][]recorded, err error) {
 			root, rel := target.Below()
 			h := rs.homes[root.Path()]
 			if !known[root] {
-				// What was walked is what was looked up, and not another one that had its name.
+				// The walked directory is the one that was looked up, and not another one with its name.
 				if err := h.id.of(root); err != nil {
 					return nil, fmt.Errorf("the record for --undo of %s: %w", root.Path(), err)
 				}
@@ -195,8 +195,8 @@ func (rs *Records) add(steps []Step) (by map[*Record][]recorded, err error) {
 	return by, nil
 }
 
-// Carry notes steps in the records, of which there may be none, and carries them out: see [Apply]. After err nothing was
-// changed; stopped, which may be a *[tree.Stopped], is why not all is done.
+// Carry notes steps in the records, if there are any, and carries them out: see [Apply]. If err is set, nothing was
+// changed. stopped, which may be a *[tree.Stopped], says why not everything was done.
 func (rs *Records) Carry(ctx context.Context, steps []Step, c Carrying, emit func(Result)) (stopped, err error) {
 	var in map[*Record][]recorded
 	if rs != nil && !c.DryRun {
@@ -216,11 +216,11 @@ func (rs *Records) Carry(ctx context.Context, steps []Step, c Carrying, emit fun
 	return stopped, nil
 }
 
-// taken leaves those steps in a record that were taken.
+// taken keeps only the steps in a record that were taken.
 func (r *Record) taken(steps []recorded, was func(*Step) bool) error {
 	done := slices.DeleteFunc(slices.Clone(steps), func(s recorded) bool { return !was(s.Step) })
 	again := len(done) < len(steps)
-	back := map[text]bool{} // what is as it was before all runs
+	back := map[text]bool{} // what is as before all runs
 	for i := range done {
 		s := &done[i]
 		back[s.Path] = true
@@ -268,8 +268,8 @@ func newFolder(dir *os.File) *folder {
 	})}
 }
 
-// ofTree returns the record of a tree: the one that is there, which may be called after the name that the tree had
-// before, or else one that can be written.
+// ofTree returns the record of a tree, or else one that can be written. An existing record may have the tree's former
+// name.
 func (rs *Records) ofTree(root string) *Record {
 	name := filepath.Base(root)
 	return rs.record(root, &Record{Version: 1, root: root, name: name, base: name + recordSuffix}, filepath.Dir(root))
@@ -280,7 +280,7 @@ func (rs *Records) ofFiles(dir string) *Record {
 	return rs.record(dir+"/", &Record{Version: 1, root: dir, name: ".", base: recordSuffix}, dir)
 }
 
-// record returns the record of a key, which is r if there was none, and looks for it in a directory.
+// record returns the record of a key, which it looks for in a directory. If there was none, that is r.
 func (rs *Records) record(key string, r *Record, at string) *Record {
 	if known := rs.looked[key]; known != nil {
 		return known
@@ -317,8 +317,8 @@ func (rs *Records) record(key string, r *Record, at string) *Record {
 	return r
 }
 
-// above returns the records that may tell of an argument: those of the trees that it is or is in, the outermost first,
-// and that of single files in its directory.
+// above returns the records that may have entries for an argument. They are those of the trees that it is or is in,
+// the outermost first, and that of single files in its directory.
 func (rs *Records) above(h *home) (all []*Record) {
 	at := h.real
 	if !h.isDir {
@@ -332,7 +332,7 @@ func (rs *Records) above(h *home) (all []*Record) {
 	return all
 }
 
-// why says why what seems to be a record is not believed; nil where nothing seems to be one.
+// why says why an apparent record is not believed; nil if there is none.
 func (r *Record) why() error {
 	switch {
 	case r.others:

@@ -14,30 +14,30 @@ import (
 	"cuda-runpath/pkg/remedy"
 )
 
-// Absence is a library that files of the tree need and that is not there.
+// Absence is a missing library that files of the tree need.
 type Absence struct {
 	Name     string   // or "any(a, b)"
 	NeededBy []string // paths
-	// Rejected are the candidates that could not be used, Near libraries of another version.
+	// Rejected are the candidates that could not be used, and Near libraries of another version.
 	Rejected []Rejection
 	Near     []string
-	// Named are libraries that have the name as their soname, under another file name, and
-	// would do: archives without symbolic links (wheels, npm packages) lose the link.
+	// Named are usable libraries that have the name as their soname, under another file name. Archives without
+	// symbolic links (wheels, npm packages) lose the link.
 	Named []Named
-	// LibC: it is one of the C library's own. Interpreter is then a loader whose C library
-	// would do; its directory is "DIR" where none is known.
+	// LibC: it is one of the C library's own. Interpreter is then a loader with a suitable C library, in the
+	// directory "DIR" if none is known.
 	LibC        bool
 	Interpreter string
-	// below are directories of the inputs that have it, and in which nothing looks.
+	// below are directories of the inputs that have it, although nothing searches them.
 	below []string
-	// Stub is a stub of the library, which is for linking only.
+	// Stub is a stub of the library, for linking only.
 	Stub string
 	// Attributes of nixpkgs have it, usually.
 	Attributes []string
 	// driver: it comes with the host's GPU driver.
 	driver bool
-	// Outside is a library outside the tree that needs it, and In a directory that has it: its own run path is
-	// to lead there.
+	// Outside is a library outside the tree that needs it, and In a directory that has it, where Outside's own run
+	// path should lead.
 	Outside, In string
 	// dlopen: a .note.dlopen of this priority wants it, DT_NEEDED does not.
 	dlopen string
@@ -96,7 +96,7 @@ func (r *Resolver) Absences(plans []*Plan, hints *Hints) []*Absence {
 			}
 		}
 	}
-	if r.s.Mode != Repair { // a package's own affair, which is warned of
+	if r.s.Mode != Repair { // that is the package's own affair, and gets a warning
 		return out
 	}
 	for _, p := range plans {
@@ -117,7 +117,7 @@ func (r *Resolver) Absences(plans []*Plan, hints *Hints) []*Absence {
 	return out
 }
 
-// Reasons says what was looked at and why it was not taken, a sentence each.
+// Reasons says, in a sentence each, what was looked at and why it was not taken.
 func (a *Absence) Reasons() []string {
 	var out []string
 	for _, r := range a.Rejected {
@@ -190,8 +190,8 @@ func (a *Absence) Remedy(m Mode) (r remedy.Remedy) {
 	return r.And("; or %s if it is not wanted", remedy.Command("--ignore-missing", a.first))
 }
 
-// packages names the packages that have it. Those of CUDA are of the set that the name tells:
-// where another version is there, and by hand. Otherwise a package means its own set.
+// packages names the packages that have it. By hand, and if another version is there, CUDA packages come from the set
+// that the name tells. Otherwise a package means its own set.
 func (a *Absence) packages(m Mode) string {
 	names := slices.Clone(a.Attributes)
 	for i, name := range names {
@@ -212,8 +212,8 @@ func (a *Absence) packages(m Mode) string {
 // old reports whether there is one already that is too old.
 func (a *Absence) old() bool { return slices.ContainsFunc(a.Rejected, Rejection.old) }
 
-// loaderWith returns a loader for a file in one of the directories of libraries, beside a C
-// library that has what the file needs of a name; in "DIR" where there is none.
+// loaderWith returns a loader for a file, from a directory of libraries whose C library has what the file needs of a
+// name. It is in "DIR" if there is none.
 func (r *Resolver) loaderWith(p *Plan, name string) string {
 	o := p.Object
 	base := path.Base(o.Interp)
@@ -243,13 +243,13 @@ func stem(name string) string {
 	return s
 }
 
-// near returns libraries that have the name but for the version.
+// near returns libraries whose name differs only in the version.
 func (r *Resolver) near(name string) (out []string) {
 	for i, level := range r.ix.levels {
 		var others []string
 		for other := range level.names() {
-			// "libfoo.so" is for the linker, and usually a link to what is there as well; in the tree it is all
-			// that there is.
+			// "libfoo.so" is for the linker, and usually a link to a library that is there, too. In the tree it may
+			// be the only one.
 			if other != name && stem(other) == stem(name) && stem(name) != "" && (i == 0 || other != stem(name)+".so") {
 				others = append(others, other)
 			}
@@ -268,8 +268,8 @@ func (r *Resolver) near(name string) (out []string) {
 	return out[:min(len(out), maxNear)]
 }
 
-// withSoname returns the libraries that would do for a file but for their file name: that is
-// another than their soname, and nothing beside them has it.
+// withSoname returns the libraries that only their file name keeps from working for a file. It differs from their
+// soname, which nothing beside them has.
 func (r *Resolver) withSoname(p *Plan, soname string) []Named {
 	var out []Named
 	r.ix.objects.Range(func(_, o any) bool {

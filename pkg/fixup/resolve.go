@@ -22,8 +22,7 @@ import (
 	"cuda-runpath/pkg/runpath"
 )
 
-// Interpreter is a program interpreter that programs of its machine are to have, and
-// with it the C library that they run on.
+// Interpreter is the program interpreter for programs of a machine, with the C library that they run on.
 type Interpreter struct {
 	Path string
 	LibC string // the directory of the C library
@@ -36,8 +35,7 @@ type Interpreter struct {
 // Priority is how much a file wants a library that its .note.dlopen names.
 type Priority int
 
-// The priorities, the least first (systemd, "ELF_DLOPEN_METADATA"; recommended is
-// what a note without one means).
+// The priorities, the least first (systemd, "ELF_DLOPEN_METADATA"). A note without one means recommended.
 const (
 	Suggested Priority = iota
 	Recommended
@@ -61,15 +59,15 @@ const (
 	InLibC   Outcome = "libc"     // the C library's directory, which the loader searches anyway
 	Absolute Outcome = "absolute" // a path, and there is such a file
 	ByDriver Outcome = "driver"   // the driver link
-	BySystem Outcome = "system"   // where the loader looks by itself
+	BySystem Outcome = "system"   // where the loader looks anyway
 	Ignored  Outcome = "ignored"  // missing, and meant to be
-	Optional Outcome = "optional" // missing, which the file can do without
+	Optional Outcome = "optional" // missing, and not required
 	Missing  Outcome = "missing"
 )
 
 // Need is one library that a file asks for.
 type Need struct {
-	Names    []string // alternatives, of which the first that is there is taken
+	Names    []string // alternatives; the first that is there is taken
 	Cause    loader.Cause
 	Priority Priority
 
@@ -77,15 +75,15 @@ type Need struct {
 	Name      string // the alternative that was taken
 	Candidate Candidate
 	where     string // of BySystem
-	// refused are candidates that do not do in a process, each with why (see loop); what is found today among
-	// them, under nil where that is inherited.
+	// refused are candidates that do not work in a process, each with the reason (see loop). What is found today may
+	// be among them, under nil if it is inherited.
 	refused map[*Object]string
 	tried   map[*Object]bool // that were refused once
 
-	inherited bool // BySystem, by what the programs of the tree load and have in a DT_RPATH
+	inherited bool // BySystem, by what the tree's programs load and have in a DT_RPATH
 	// Rejected are candidates that were there and could not be used.
 	Rejected []Rejection
-	// Pattern is that of Settings.Ignore by which the need is Ignored.
+	// Pattern is the one of Settings.Ignore that makes the need Ignored.
 	Pattern string
 }
 
@@ -96,18 +94,18 @@ type Rejection struct {
 	Own  bool // in the tree
 }
 
-// newer begins why a library is not taken that the C library is too old for which is there before it.
+// newer begins the reason why a library is not taken if the C library, which is loaded before it, is too old.
 const newer = "needs a newer C library: "
 
 // tooNew reports whether the library that was not taken is too new for the C library.
 func (r Rejection) tooNew() bool { return strings.HasPrefix(r.Why, newer) }
 
-// lacksVersions says why a library that does not define the versions that a file needs of it is not taken.
+// lacksVersions says why a library is not taken that does not define the versions a file needs of it.
 func lacksVersions(names []string) string { return lacks + strings.Join(names, ", ") }
 
 const lacks = "lacks "
 
-// old reports whether the library that was not taken is one of the right name, but an old one.
+// old reports whether the library that was not taken has the right name, but is too old.
 func (r Rejection) old() bool { return strings.HasPrefix(r.Why, lacks) }
 
 // unmet reports whether there is nothing for the need.
@@ -115,7 +113,7 @@ func (n *Need) unmet() bool {
 	return n.Outcome == Missing || n.Outcome == Ignored || n.Outcome == Optional
 }
 
-// Label names what is needed as a message does.
+// Label is the name of what is needed in a message.
 func (n *Need) Label() string {
 	if len(n.Names) == 1 {
 		return n.Names[0]
@@ -123,10 +121,10 @@ func (n *Need) Label() string {
 	return "any(" + strings.Join(n.Names, ", ") + ")"
 }
 
-// Plan is what is to happen to one file.
+// Plan is what will happen to one file.
 type Plan struct {
 	Object *Object
-	// Skip says why the file is skipped, "" where it is not.
+	// Skip says why the file is skipped, "" if it is not.
 	Skip string
 	// SkipWarn: the reader may not expect that.
 	SkipWarn bool
@@ -137,35 +135,32 @@ type Plan struct {
 	Before      runpath.List
 	After       runpath.List
 	Tag         elf.DynTag // afterwards
-	Interpreter string     // afterwards, "" where it stays
+	Interpreter string     // afterwards, "" if it stays
 	Note        string     // afterwards: the description of the resolution note
-	// NoLoader says what is wrong with the interpreter that a program will have, where it does not start with
-	// that here: "does not exist"; "" otherwise.
+	// NoLoader says why a program will not start here with its new interpreter: "does not exist"; "" if it will.
 	NoLoader string
 	// KeptRPath is what would not be found if the file had a DT_RUNPATH; nil for nothing.
 	KeptRPath *Loss
-	// Set is the run path that the needs ask for; nil where they ask for none and the
-	// one that the file has stays.
+	// Set is the run path that the needs ask for; nil if they ask for none, so that the file keeps its own.
 	Set      runpath.List
 	Dropped  []string // entries that Minimal took out
 	Lost     []string // entries of the file that Repair did not keep
 	Notes    []string // what the reader may want to know
 	Warnings []string
-	Lacks    []Lack // of what was found for it, or for what that loads
+	Lacks    []Lack // of what was found for it, or of what that loads
 	Err      error
-	// Worse is what could be loaded in a build with the libraries that nixpkgs' program takes, and cannot now: the
-	// file is edited all the same, and the run is to fail.
+	// Worse is what could be loaded in a build with the libraries that nixpkgs' program takes, and cannot be now. The
+	// file is edited all the same, and the run fails.
 	Worse error
-	// What [Index.Change] adds: what the loader would do that is not planned, and what came of
-	// the edit.
+	// [Index.Change] adds what the loader would do other than planned, and the result of the edit.
 	Surprises []string
 	Result    Result
-	// Opens are the directories that were added for what the file opens by name.
+	// Opens are the directories added for what the file opens by name.
 	Opens []Opened
 
 	changes bool
 	stays   bool // the run path, and its tag
-	mapped  bool // Settings.Map has put entries in, or has taken some out
+	mapped  bool // Settings.Map has added or removed entries
 	in      *Interpreter
 }
 
@@ -187,7 +182,7 @@ func (l *Lack) String() string {
 // Opened is a directory outside the tree with libraries that a file opens by name.
 type Opened struct{ Dir, Why string }
 
-// stands reports whether the file is to be as planned: it is not skipped, and has no error.
+// stands reports whether the plan will be carried out: the file is not skipped, and has no error.
 func (p *Plan) stands() bool { return p.Skip == "" && p.Err == nil }
 
 // Changes reports whether the file is not yet as planned.
@@ -218,11 +213,11 @@ type Resolver struct {
 	interpreters []Interpreter
 	first, last  []string // RuntimeDependencies and AppendRunpaths, as entries
 	ignore       []pattern
-	accepted     []string                   // names for which something is worse than after nixpkgs' program, and ignored
+	accepted     []string                   // names that are worse than with nixpkgs' program, and ignored
 	again        bool                       // see written
-	today        *today                     // nil in a build that has interpreters: nothing of the host counts
+	today        *today                     // nil in a build with interpreters, where nothing of the host counts
 	deep         func() map[string][]string // Sources.deep
-	libC         LibC                       // without interpreters that of the host
+	libC         LibC                       // the host's, without interpreters
 	openers      sync.Map                   // of Settings.Opener, by path, what each has loaded by name; see opener.go
 	newer        sync.Map                   // by opener and candidate, what [Resolver.tooNew] says
 }
@@ -284,7 +279,7 @@ func (r *Resolver) ResolveAll(jobs int) []*Plan {
 	return plans
 }
 
-// remark says what of the choices the reader may not expect.
+// remark says which choices the reader may not expect.
 func (r *Resolver) remark(p *Plan) {
 	var warnings []string
 	for _, l := range p.Lacks {
@@ -310,7 +305,7 @@ func (r *Resolver) remark(p *Plan) {
 	p.Warnings = append(warnings, p.Warnings...)
 }
 
-// pin gives a file an entry for what it finds today. It reports whether that is there.
+// pin gives a file an entry for what it finds today, and reports whether it finds it.
 func (r *Resolver) pin(n *Need) bool {
 	c, ok := r.ix.candidate(r.ix.dir(path.Dir(n.where)), path.Base(n.where), -1)
 	if ok {
@@ -336,8 +331,8 @@ func several(n, jobs int, do func(i int)) {
 // UsualInterpreter is [loader.Loader.UsualInterpreter] for programs like the plan's.
 func (r *Resolver) UsualInterpreter(p *Plan) string { return r.ix.usualInterpreter(p.Object) }
 
-// SkipMalformed makes a file a skipped one, with a warning, where an error, of reading or
-// editing it, is that it contradicts itself. It reports whether it does.
+// SkipMalformed skips a file, with a warning, if an error from reading or editing it says that it contradicts itself.
+// It reports whether that is so.
 func (p *Plan) SkipMalformed(err error) bool {
 	if !malformed(err) {
 		return false
@@ -346,7 +341,7 @@ func (p *Plan) SkipMalformed(err error) bool {
 	return true
 }
 
-// look finds what one file of the index needs. It serves several goroutines.
+// look finds what one file of the index needs. Several goroutines may call it.
 func (r *Resolver) look(o *Object) *Plan {
 	if o.SameAs != "" {
 		return &Plan{Object: o, Skip: "the same file as " + o.SameAs}
@@ -376,8 +371,8 @@ func (r *Resolver) look(o *Object) *Plan {
 	return p
 }
 
-// propose makes the plan of a file: the first candidate for each need that is not refused, and the run path
-// that leads to them.
+// propose makes the plan of a file, from the first candidate for each need that is not refused and the run path that
+// leads to them.
 func (r *Resolver) propose(p *Plan) {
 	if p.Skip != "" || p.Object.Err != nil {
 		return
@@ -407,8 +402,8 @@ func (r *Resolver) propose(p *Plan) {
 	p.changes = p.differs()
 }
 
-// written reports whether a run in a build has been over the tree before: every file is as it would be
-// proposed, its own run path first. What that has chosen for what goes together stays then.
+// written reports whether a build's run has been over the tree before. Then every file is as proposed, if its own run
+// path comes first, and that run's choices for files that go together stay.
 func (r *Resolver) written(plans []*Plan) bool {
 	right := func(p *Plan) bool { return p.Skip != "" || p.Err == nil && !p.Changes() }
 	r.again = r.s.Mode != Repair
@@ -429,9 +424,9 @@ func (r *Resolver) written(plans []*Plan) bool {
 	return false
 }
 
-// asWritten keeps the run path that a file has where a run has written it, or would: it leads to a candidate
-// for each need, and to nothing else. So a second run in a build writes nothing, whatever other run paths have
-// become candidates by the first.
+// asWritten keeps a file's run path if a run has written it, or would: it leads to a candidate for each need, and to
+// nothing else. So a second run in a build writes nothing, even if the first one's run paths have made new
+// candidates.
 func (r *Resolver) asWritten(p *Plan) {
 	right := func() bool { return p.Err == nil && slices.Equal(p.After, p.Before) }
 	if r.s.Mode == Repair || p.Object.program() && !r.again || len(p.Before) == 0 || right() {
@@ -463,7 +458,7 @@ func (r *Resolver) asWritten(p *Plan) {
 	}
 }
 
-// interpreter returns the interpreter for a file's machine; nil where programs keep theirs.
+// interpreter returns the interpreter for a file's machine; nil if programs keep theirs.
 func (r *Resolver) interpreter(p *Plan) *Interpreter {
 	o := p.Object
 	if len(r.interpreters) == 0 {
@@ -553,7 +548,7 @@ func (r *Resolver) meet(p *Plan, n *Need) {
 			}
 			return
 		case in == nil && r.today != nil && files.OfCLibrary(name) && !r.s.KeepLibC:
-			// Its loader works with no other C library than its own.
+			// Its loader works only with its own C library.
 			if n.Outcome = Missing; !r.besideInterpreter(p, n, name) && why != nil {
 				n.Rejected = append(n.Rejected, *why)
 			}
@@ -630,8 +625,7 @@ func (r *Resolver) stubAt(library string) bool {
 	return stubs.Contains(path.Dir(library)) || err == nil && stubs.Contains(path.Dir(real))
 }
 
-// inLibC reports whether a name belongs to the C library that the file runs on, and
-// which file of it does not do.
+// inLibC reports whether a name belongs to the C library that the file runs on, and which of its files does not work.
 func (r *Resolver) inLibC(p *Plan, name string) (ok bool, why *Rejection) {
 	o, in := p.Object, p.in
 	if in == nil {
@@ -642,7 +636,7 @@ func (r *Resolver) inLibC(p *Plan, name string) (ok bool, why *Rejection) {
 		if !o.program() {
 			return true, f.rejected
 		}
-		// Where its interpreter is not here, it has a C library where that is.
+		// If its interpreter is not here, it has a C library where that is.
 		return r.ix.loader.Interpreter(o.Interp, o.ABI).Why != "" || f.path != "", f.rejected
 	}
 	if in.libC == Musl && loader.MuslItself(name) {
@@ -661,9 +655,8 @@ func (r *Resolver) inLibC(p *Plan, name string) (ok bool, why *Rejection) {
 	return true, nil
 }
 
-// besideInterpreter takes one of the C library's own names from the directory of the
-// interpreter, where that does not find it there by itself: a loader that was moved does not
-// search its own directory, and works with no other C library.
+// besideInterpreter takes one of the C library's own names from the interpreter's directory, if the interpreter does
+// not search that. A loader that was moved does not search its own directory, and works with no other C library.
 func (r *Resolver) besideInterpreter(p *Plan, n *Need, name string) bool {
 	real, err := regular.Real(p.runsOn())
 	if err != nil {
@@ -689,7 +682,7 @@ const (
 	inTree
 )
 
-// choose returns the candidate that the file is to load.
+// choose returns the candidate that the file should load.
 func (r *Resolver) choose(p *Plan, n *Need, name string, far reach) (Candidate, bool) {
 	for c := range r.candidates(p, name, far) {
 		why := r.refuseFor(p, n, name, c)
@@ -701,7 +694,7 @@ func (r *Resolver) choose(p *Plan, n *Need, name string, far reach) (Candidate, 
 	return Candidate{}, false
 }
 
-// candidates are the files of a name, in the order in which a file wants them.
+// candidates are the files of a name, in a file's order of preference.
 func (r *Resolver) candidates(p *Plan, name string, far reach) iter.Seq[Candidate] {
 	return func(yield func(Candidate) bool) {
 		var seen []*Object
@@ -739,7 +732,7 @@ func (r *Resolver) candidates(p *Plan, name string, far reach) iter.Seq[Candidat
 	}
 }
 
-// refuseFor is refuse for a need, some of whose candidates do not do in a process.
+// refuseFor is refuse for a need, some of whose candidates do not work in a process.
 func (r *Resolver) refuseFor(p *Plan, n *Need, name string, c Candidate) string {
 	return cmp.Or(r.refuse(p, name, c), n.refused[c.Object])
 }
@@ -749,9 +742,9 @@ func (r *Resolver) elsewhere(o *Object, c Candidate) bool {
 	return r.s.Mode == Repair && c.Own && packageOf(o.Real) != packageOf(c.Object.Real)
 }
 
-// packageOf is the package to which a file that a package manager has installed belongs:
-// node_modules/NAME, node_modules/@SCOPE/NAME, site-packages/NAME with NAME.libs, where
-// auditwheel puts a wheel's libraries; "" for others, which are all one.
+// packageOf is the package of a file that a package manager has installed: node_modules/NAME,
+// node_modules/@SCOPE/NAME, or site-packages/NAME with NAME.libs, where auditwheel puts a wheel's libraries. All
+// other files are one package, "".
 func packageOf(file string) string {
 	parts := strings.Split(file, "/")
 	for i := len(parts) - 2; i >= 0; i-- {
@@ -768,8 +761,8 @@ func packageOf(file string) string {
 	return ""
 }
 
-// prefer puts the tree's candidates in the order in which one file wants them: those
-// that its own run path leads to, then the one beside it.
+// prefer sorts the tree's candidates by one file's preference: those that its own run path leads to, then the one
+// beside it.
 func (r *Resolver) prefer(o *Object, all []Candidate) []Candidate {
 	if len(all) < 2 || !all[0].Own {
 		return all
@@ -794,8 +787,7 @@ func (r *Resolver) prefer(o *Object, all []Candidate) []Candidate {
 	return out
 }
 
-// expand returns the directory that an entry of a file's run path names, where that
-// does not depend on the loader.
+// expand returns the directory that an entry of a file's run path names, if that does not depend on the loader.
 func expand(o *Object, entry string) (string, bool) {
 	dirs := []string{entry}
 	if strings.Contains(entry, "$") {
@@ -851,7 +843,7 @@ func (r *Resolver) ignored(name string) bool {
 	return slices.ContainsFunc(r.ignore, func(p pattern) bool { return p.of(name) })
 }
 
-// in is the directory of the C library on which a file will run, "" where that is not said.
+// in is the directory of the C library on which a file will run, "" if that is not given.
 func (r *Resolver) in(p *Plan) string {
 	if p == nil || p.in == nil {
 		return ""
@@ -859,15 +851,15 @@ func (r *Resolver) in(p *Plan) string {
 	return p.in.dir.real
 }
 
-// excuse looks for the pattern by which a missing library is ignored.
+// excuse looks for the pattern that makes a missing library ignored.
 func (r *Resolver) excuse(n *Need) {
 	if i := slices.IndexFunc(r.ignore, func(p pattern) bool { return slices.ContainsFunc(n.Names, p.of) }); i >= 0 {
 		n.Outcome, n.Pattern = Ignored, r.ignore[i].text
 	}
 }
 
-// UnusedPatterns returns, in the order of Settings.Ignore, the patterns by which
-// nothing was ignored, each with why. One for a driver-provided library does no harm.
+// UnusedPatterns returns the patterns that made nothing ignored, each with the reason, in the order of
+// Settings.Ignore. One for a driver-provided library does no harm.
 func (r *Resolver) UnusedPatterns(plans []*Plan) []string {
 	used, named := map[string]bool{}, map[string]bool{}
 	for _, p := range plans {

@@ -12,8 +12,8 @@ import (
 	"cuda-runpath/pkg/loader"
 )
 
-// start is a program of the tree, or a library of it that none of them loads, as if a program opened it: what the
-// loader would do with the plans.
+// start is what the loader would do with the plans for a program of the tree, or for a library that none of the
+// programs loads, as if a program opened it.
 type start struct {
 	plan   *Plan
 	loads  map[*Plan]bool // files of the tree
@@ -23,10 +23,10 @@ type start struct {
 	err    error
 }
 
-// member is what is kept of an object of a start, of which there may be very many.
+// member is what is kept of an object of a start. There may be very many.
 type member struct {
 	name, path string
-	file       *files.File // nil where nothing was found
+	file       *files.File // nil if nothing was found
 	by         *member     // the first to ask for it
 }
 
@@ -36,19 +36,19 @@ type ask struct {
 	by, takes *member
 }
 
-// fault is something with which a start fails, or may fail: what is asked for is missing, or lacks versions.
+// fault is something that makes a start fail, or may: what is asked for is missing, or lacks versions.
 type fault struct {
 	*start
 	ask
-	need  *Need    // of the one that asks; nil where it is not the tree's
+	need  *Need    // of the asking object; nil if it is not the tree's
 	lacks []string // versions; nil: it is missing
-	who   ask      // who needs them; in another start, with which this one may be in one process, where users is not nil
+	who   ask      // who needs them; if users is not nil, in another start that may be in one process with this one
 	users iter.Seq[ask]
 }
 
 func (f *fault) missing() bool { return f.lacks == nil }
 
-// clash reports whether it is of starts that can be in one process.
+// clash reports whether it is a fault between starts that can be in one process.
 func (f *fault) clash() bool { return f.users != nil }
 
 func (f *fault) text() string {
@@ -81,7 +81,7 @@ func (w *loop) start(l *loader.Loader, p *Plan) *start {
 		m := members[o]
 		if m == nil && o != nil {
 			m = &member{name: o.Name, path: o.Path, file: o.File}
-			if o.File != nil && strings.Contains(o.Path, "/../") { // each start spells it anew, and longer
+			if o.File != nil && strings.Contains(o.Path, "/../") { // each start spells it differently, and longer
 				m.path = o.File.Path
 			}
 			members[o], m.by = m, of(o.NeededBy)
@@ -142,7 +142,7 @@ func (w *loop) of(o *member) *Plan {
 	return w.planned[o.file.Path]
 }
 
-// chain are the run's choices by which an object is in a start, the nearest first.
+// chain is the run's choices that bring an object into a start, the nearest first.
 func (w *loop) chain(o *member) iter.Seq[choice] {
 	return func(yield func(choice) bool) {
 		for o := o; o.by != nil; o = o.by {
@@ -155,7 +155,7 @@ func (w *loop) chain(o *member) iter.Seq[choice] {
 	}
 }
 
-// gone reports whether an object of a start would not find what it uses, where that is no wonder. n is its need.
+// gone reports whether it is expected that an object of a start does not find what it uses. n is its need.
 func (w *loop) gone(load *loader.Load, u loader.Use, n *Need) bool {
 	main := w.planned[load.Main.File.Path]
 	found := u.To.Found()
@@ -167,16 +167,16 @@ func (w *loop) gone(load *loader.Load, u loader.Use, n *Need) bool {
 		return false
 	case n != nil && (n.Outcome == Ignored || n.Outcome == Optional || n.Outcome == Absolute || n.Outcome == InLibC):
 		return false
-	case n != nil && n.inherited && !main.Object.program(): // which only a program of the tree makes it find
+	case n != nil && n.inherited && !main.Object.program(): // it finds that only through a program of the tree
 		return false
 	case n != nil && (found && n.Outcome != Missing || n.Outcome == Found && !load.Interp.Found), w.r.ignored(u.Name):
 		return false
 	}
-	// In a build there is nothing of the host's.
+	// Nothing of the host is there in a build.
 	return !found || w.r.in(main) != path.Dir(u.To.File.Path)
 }
 
-// helps are the refusals of which one is enough: made when asked for, there may be very many.
+// helps yields the refusals of which one is enough. There may be very many, so they are made on demand.
 func (w *loop) helps(f *fault) iter.Seq[*refusal] {
 	switch {
 	case f.missing():
@@ -200,7 +200,7 @@ func (w *loop) helps(f *fault) iter.Seq[*refusal] {
 	}
 }
 
-// finds are the refusals by which who does not find a library would find it, or would not be there.
+// finds yields the refusals by which an object that does not find a library would find it, or would not be there.
 func (w *loop) finds(f *fault) iter.Seq[*refusal] {
 	return func(yield func(*refusal) bool) {
 		n := f.need
@@ -224,7 +224,7 @@ func (w *loop) finds(f *fault) iter.Seq[*refusal] {
 	}
 }
 
-// tell says of a fault that is left what is to be said of it.
+// tell reports a fault that is left.
 func (w *loop) tell(f *fault) {
 	switch {
 	case f.clash():
@@ -238,14 +238,14 @@ func (w *loop) refusal(c choice, why string) *refusal {
 	return &refusal{choice: c, object: w.r.taken(c.need), why: func() string { return why }}
 }
 
-// apart are the refusals by which what one object takes for a name would not meet another that needs more of it.
-// For whom else what it takes must do says users.
+// apart yields the refusals by which what one object takes for a name would not meet another that needs more of it.
+// users says for whom else it must work.
 func (w *loop) apart(f *fault, users iter.Seq[ask]) iter.Seq[*refusal] {
 	a, b, lacks := f.ask, f.who, f.lacks
 	what := func() string { return fmt.Sprintf("%s that %s needs", strings.Join(lacks, ", "), b.by.path) }
 	return func(yield func(*refusal) bool) {
 		for c := range w.chain(a.takes) {
-			if f.clash() && c.need.Outcome != Found { // which plugins are opened together is not known
+			if f.clash() && c.need.Outcome != Found { // it is not known which plugins are opened together
 				continue
 			}
 			x := w.refusal(c, "")
@@ -281,7 +281,7 @@ func (w *loop) apart(f *fault, users iter.Seq[ask]) iter.Seq[*refusal] {
 	}
 }
 
-// faults returns all: first what is missing, at last those of starts that can be in one process.
+// faults returns all faults, first what is missing, last those between starts that can be in one process.
 func (w *loop) faults() (out []*fault) {
 	var later []*fault
 	for _, s := range w.all {
@@ -308,8 +308,8 @@ type taken struct {
 	users []user
 }
 
-// rivals are the libraries that are taken for a name, where there are several. A process loads one of them, the first
-// that something asks for: so what one takes must do for all.
+// rivals are the libraries that are taken for a name, if there are several. A process loads only the first that
+// something asks for, so it must work for all.
 func (w *loop) rivals(yield func(name string, libs []*taken) bool) {
 	at, named := map[[2]string]*taken{}, map[string][]*taken{}
 	var names []string
@@ -333,7 +333,8 @@ func (w *loop) rivals(yield func(name string, libs []*taken) bool) {
 	}
 }
 
-// clash is a library that does not do for one who takes another of its name: fails, if the library is there before.
+// clash is a library that does not work for a start that takes another of its name. fails: that start fails if the
+// library is loaded before.
 type clash struct {
 	name  string
 	takes *taken
@@ -356,8 +357,8 @@ func (w *loop) pairs(yield func(clash) bool) {
 	}
 }
 
-// clashing counts the starts of which one does not do for the other in one process, two by two, once for each file that
-// would fail.
+// clashing counts the pairs of starts of which one does not work with the other in one process, once for each file
+// that would fail.
 func (w *loop) clashing() (n int) {
 	of := map[*taken]map[company]int{}
 	for c := range w.pairs {
@@ -379,8 +380,8 @@ func (w *loop) clashing() (n int) {
 	return n
 }
 
-// clashes are the faults of starts that can be in one process. Of the tree's files that what one takes does not do for
-// the first is enough, as the same helps against all of them.
+// clashes are the faults between starts that can be in one process. Of several files of the tree with the same fault
+// the first is enough, because the same helps against all.
 func (w *loop) clashes() (out []*fault) {
 	type pair struct {
 		takes    *taken
@@ -411,7 +412,7 @@ func (w *loop) clashes() (out []*fault) {
 	return out
 }
 
-// company is with what other starts one can be in one process.
+// company is the other starts that can be in one process with a start.
 type company struct {
 	program bool
 	abi     files.ABI
@@ -423,8 +424,8 @@ func (s *start) company() company {
 	return company{o.program(), o.ABI, o.LibC}
 }
 
-// before reports whether one start can be in a process already when another comes to it: a plugin comes to programs and
-// other plugins, a program to nothing.
+// before reports whether a start can be in a process already when another comes to it. A plugin comes to programs and
+// other plugins, and a program to nothing.
 func (c company) before(other company) bool {
 	return !other.program && c.abi.Refuses(other.abi) == "" &&
 		(c.libC == other.libC || c.libC == UnknownLibC || other.libC == UnknownLibC)

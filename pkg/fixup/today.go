@@ -13,20 +13,20 @@ import (
 	"cuda-runpath/pkg/loader"
 )
 
-// today tells what the loader finds for the files of an index as they are now, or would be
-// with another interpreter: by their run paths, by ld.so.cache, in its default directories,
-// and because a program of the tree has loaded it, or has a DT_RPATH, which those inherit
-// that it loads and opens. It serves several goroutines.
+// today tells what the loader finds for the files of an index as they are now, or would be with another interpreter.
+// It finds libraries by run paths, by ld.so.cache and in default directories. It also finds those that a program of
+// the tree has loaded, and those in a program's DT_RPATH, which all that it loads and opens inherits. Several
+// goroutines may use it.
 type today struct {
 	ix *Index
 	l  *loader.Loader
 
-	direct   sync.Map // *Object → *loader.Load, of the file by itself
+	direct   sync.Map // *Object → *loader.Load, of the file on its own
 	programs func() map[string][]loader.Use
 	heirs    func() []*Object // programs with a DT_RPATH
 }
 
-// asRunPaths is the loader to which every DT_RPATH of the index's files is a DT_RUNPATH, as it will be.
+// asRunPaths is a loader that sees every DT_RPATH of the index's files as the DT_RUNPATH that it will be.
 func (ix *Index) asRunPaths() *loader.Loader {
 	own := ix.real()
 	return ix.loader.Edited(func(f *files.File) {
@@ -53,10 +53,10 @@ func newToday(ix *Index, l *loader.Loader) *today {
 
 // found is a library that the loader finds.
 type found struct {
-	path string // "" where it finds none that does
-	// rejected is the file that it finds, where that lacks a version.
+	path string // "" if it finds none that works
+	// rejected is the file that it finds, if that lacks a version.
 	rejected *Rejection
-	// inherited: the file by itself, opened by a program that is not in the tree, would not find it.
+	// inherited: the file would not find it if a program outside the tree opened it.
 	inherited bool
 }
 
@@ -85,7 +85,7 @@ func (t *today) find(o *Object, interp, name string) found {
 	return f
 }
 
-// usual returns the loader that programs of a library's machine have on distributions.
+// usual returns the usual loader on distributions for programs of a library's machine.
 func (t *today) usual(o *Object) string {
 	load, err := t.l.Direct(o.Real, "")
 	if err != nil || load.Interp == nil {
@@ -94,7 +94,7 @@ func (t *today) usual(o *Object) string {
 	return load.Interp.Path
 }
 
-// use returns what became of a name among what an object asks for.
+// use returns the result for a name that an object asks for.
 func use(uses []loader.Use, name string) found {
 	for _, u := range uses {
 		if u.Cause != loader.Needed || u.Name != name || u.To == nil {
@@ -117,8 +117,8 @@ func use(uses []loader.Use, name string) found {
 	return found{}
 }
 
-// inherits returns what a library finds only because of the programs of the tree: where some
-// load it, what all of these find; else what one with a DT_RPATH finds when it opens it, or has loaded.
+// inherits returns what a library finds only because of the tree's programs. If some load it, that is what all of
+// these find. Else it is what a program with a DT_RPATH finds when it opens the library, or has loaded.
 func (t *today) inherits(o *Object, name string) (path string) {
 	if uses, ok := t.programs()[o.Real]; ok {
 		for _, u := range uses {
@@ -144,7 +144,7 @@ func (t *today) inherits(o *Object, name string) (path string) {
 			continue // for what it finds
 		}
 		for _, u := range open.To.Uses {
-			// Where something else is missing, the loader does not come to the versions.
+			// If something else is missing, the loader does not reach the versions.
 			if f := use([]loader.Use{u}, name); f.path != "" && u.To.File.Serves(o.File, name) {
 				return f.path
 			}
@@ -201,7 +201,7 @@ func (ix *Index) real() map[string]bool {
 	return all
 }
 
-// opens reports whether a program can open anything: it, or what it loads, names dlopen among its symbols.
+// opens reports whether a program can open anything, because it, or what it loads, has dlopen among its symbols.
 func (t *today) opens(o *Object) (can bool) {
 	load, err := t.l.Load(o.Real)
 	if err != nil {
@@ -219,8 +219,8 @@ func (t *today) opens(o *Object) (can bool) {
 	return can
 }
 
-// cLibrary is the host's C library, as /bin/sh tells, where files of the tree are for it: those for another are then
-// variants that a package ships as well; or where no loader is here for the others, so that nothing loads them.
+// cLibrary is the host's C library, according to /bin/sh, if files of the tree are for it, or if the others have no
+// loader here and nothing loads them. Files for another C library are then variants that the package also ships.
 func (ix *Index) cLibrary() LibC {
 	sh := ix.file("/bin/sh")
 	if sh == nil {
@@ -241,8 +241,8 @@ func (ix *Index) cLibrary() LibC {
 	return sh.LibC
 }
 
-// named reports whether a library of --libs is for another C library than one: whoever names it has programs for it, in
-// Nix's store for example.
+// named reports whether a library of --libs is for another C library. Whoever names it has programs for it, in Nix's
+// store for example.
 func (ix *Index) named(c LibC) bool {
 	for _, l := range ix.sources.Libs {
 		d := ix.dir(absolute(l))

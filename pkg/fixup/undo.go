@@ -14,18 +14,16 @@ import (
 // Undoing says how changes are taken back.
 type Undoing struct {
 	Carrying
-	// InPlace writes into the files. So is done where hard links outside the tree lead to a file and the change was
-	// theirs too.
+	// InPlace writes into the files. That is also done if hard links outside the tree lead to a file and were
+	// changed, too.
 	InPlace bool
-	// Force believes a record also of a copy of its tree, and takes a file back from
-	// whatever state it is in.
+	// Force believes a record for a copy of its tree, too, and takes a file back from any state.
 	Force   bool
 	Refuse  tree.Refuse       // of files; nil: nothing is refused
 	Waiting func(tree string) // see OpenRecords
 }
 
-// Undone is what came of taking back the changes of one file, or of a path for which there
-// was nothing to take back.
+// Undone is the result of taking back the changes of one file, or of a path with nothing to take back.
 type Undone struct {
 	Result
 	SameAs string // the file is another name of this one, and nothing else is set
@@ -35,9 +33,9 @@ type Undone struct {
 
 var errNothingToUndo = errors.New("nothing to undo: no record mentions it")
 
-// Undo takes back what records tell of the files that paths lead to or that are below them:
-// the records of the trees that they are in, and those in them. What is taken back
-// goes out of the record. A path of which no record tells anything has failed.
+// Undo takes back what records tell of the files that paths lead to or that are below them. It uses the records of
+// the trees that they are in, and those in them. What is taken back goes out of the record. A path without an entry
+// in any record has failed.
 func Undo(ctx context.Context, paths []string, u Undoing, emit func(Undone)) error {
 	un := &undoing{Undoing: u, within: map[string]bool{}, names: map[fileID][]tree.Target{}, steps: map[fileID]*undoStep{}}
 	defer func() {
@@ -96,7 +94,7 @@ type fileID struct{ dev, ino uint64 }
 // undoing is one run.
 type undoing struct {
 	Undoing
-	within map[string]bool // the arguments, by the path that is free of links: whether a record tells of something there
+	within map[string]bool // whether a record has an entry there, by the arguments' paths free of links
 	roots  []*tree.Root
 	names  map[fileID][]tree.Target // of ELF files below the arguments
 	steps  map[fileID]*undoStep
@@ -107,11 +105,11 @@ type undoing struct {
 type undoStep struct {
 	Step
 	entries     []*Change
-	links, left int // all hard links to the file; those that nothing is known of
+	links, left int // all hard links to the file; those without an entry
 	done        bool
 }
 
-// asked reports whether a path is an argument or is below one, and notes that a record tells of it.
+// asked reports whether a path is an argument or below one, and notes that a record has an entry for it.
 func (un *undoing) asked(path string) (is bool) {
 	for at := path; ; at = filepath.Dir(at) {
 		if _, given := un.within[at]; given {
@@ -169,7 +167,8 @@ func (un *undoing) undo(ctx context.Context, rs *Records, emit func(Undone)) err
 	return err
 }
 
-// add adds what takes an entry of a record back, if one of its names is asked for. It fails for a file that is refused.
+// add adds the step that takes an entry of a record back, if one of its names is asked for. It fails for a refused
+// file.
 func (un *undoing) add(r *Record, c *Change) (path string, err error) {
 	var asked []text
 	for _, name := range c.names() {
@@ -192,7 +191,7 @@ func (un *undoing) add(r *Record, c *Change) (path string, err error) {
 	st, err := at.Stat()
 	id := fileID{uint64(st.Dev), st.Ino} //nolint:unconvert // Dev is 32 bits wide on MIPS
 	if err != nil {
-		id = fileID{ino: uint64(len(un.order))} // on no device: it is told when it is opened
+		id = fileID{ino: uint64(len(un.order))} // on no device; the error comes when it is opened
 	}
 	s := un.steps[id]
 	switch {
@@ -216,7 +215,7 @@ func (un *undoing) add(r *Record, c *Change) (path string, err error) {
 		return "", nil
 	}
 	s.entries = append(s.entries, c)
-	s.between = append(s.between, c.After.state()) // a run that was killed after it had noted the next step
+	s.between = append(s.between, c.After.state()) // a run was killed after it had noted the next step
 	if c.Found != nil {
 		s.between = append(s.between, c.Found.state())
 	}
@@ -265,8 +264,8 @@ func (un *undoing) walk(ctx context.Context, rs *Records, h *home) error {
 	})
 }
 
-// inner returns the record that a file in a tree is; nil where it is none. Its directory is opened below that, whoever
-// exchanges one on the way.
+// inner returns the record that a file in a tree is; nil if it is none. Its directory is opened below the tree, even
+// if somebody exchanges one on the way.
 func (rs *Records) inner(at tree.Target) *Record {
 	path, base := filepath.Split(at.Path)
 	path = filepath.Clean(path)
@@ -285,7 +284,7 @@ func (rs *Records) inner(at tree.Target) *Record {
 		r = rs.ofTree(filepath.Join(path, tree))
 	}
 	if !r.there {
-		return nil // it is nobody's
+		return nil // it is no tree's record
 	}
 	return r
 }

@@ -15,17 +15,15 @@ import (
 type Surprise struct {
 	Plan *Plan  // of the file that asks for it
 	Text string // what happens instead
-	// Err is set instead of Text where the loader cannot be asked about the file.
+	// Err is set instead of Text if the loader cannot be asked about the file.
 	Err error
 }
 
-// Verify asks the loader what the files of some plans load once they are as planned, and
-// returns what differs from the plans. It starts each program: for each need of a file
-// of the tree, the file that was chosen must be the one that is loaded, whoever loads it
-// first. What no program loads, as a plugin, is looked at by itself, as if a program of
-// its interpreter opened it: there only its own run path counts, for what such a program
-// has loaded before is not known. Where the plans change nothing and have found nothing, there
-// is nothing to ask: they say what the loader said.
+// Verify asks the loader what the files of some plans load once they are as planned, and returns the differences. It
+// starts each program. For each need of a file of the tree, the chosen file must be the one that is loaded, whoever
+// loads it first. A library that no program loads, such as a plugin, is examined on its own, as if a program with its
+// interpreter opened it. Only its own run path counts there, because it is not known what that program has loaded
+// before. If the plans change nothing and have found nothing, there is nothing to ask: they say what the loader said.
 func (ix *Index) Verify() []Surprise {
 	if ix.asked == nil {
 		return nil
@@ -33,13 +31,13 @@ func (ix *Index) Verify() []Surprise {
 	return ix.asked.surprises()
 }
 
-// view is the loader to which files are as planned.
+// view is a loader that sees files as planned.
 func (ix *Index) view(plans []*Plan) *loader.Loader {
 	changed := func(p *Plan) bool { return p.stands() && p.Changes() }
 	return ix.edited(plans, changed, (*Plan).State)
 }
 
-// edited is the loader to which some files are in other states.
+// edited is a loader that sees some files in other states.
 func (ix *Index) edited(plans []*Plan, some func(*Plan) bool, state func(*Plan) State) *loader.Loader {
 	edited := map[string]State{} // by Object.Real
 	for _, p := range plans {
@@ -55,14 +53,14 @@ func (ix *Index) edited(plans []*Plan, some func(*Plan) bool, state func(*Plan) 
 	return ix.loader.Edited(func(f *files.File) {
 		if s, ok := edited[f.Path]; ok {
 			f.Tag, f.List, f.Interp, f.RPath, f.Shadow = s.Tag, s.List, s.Interpreter, "", false
-			f.Note, f.NoteErr = nil, nil // a right one leads nowhere else
+			f.Note, f.NoteErr = nil, nil // a right one leads to the same files
 		}
 	})
 }
 
-// compare says how what a file loads differs from its plan. What it does not load by itself,
-// but others of the program that is started, is the program's. What lacks something for one of the
-// files planned, by Object.Real, for which it is said to be missing, is no surprise.
+// compare says how what a file loads differs from its plan. What others load in the started program counts for that
+// program. It is no surprise if something is missing for one of the planned files, by Object.Real, that was already
+// reported as missing.
 func compare(plan *Plan, from *loader.Object, load *loader.Load, started *Plan, planned map[string]*Plan) (
 	found []Surprise) {
 	for _, n := range plan.Needs {
@@ -73,7 +71,7 @@ func compare(plan *Plan, from *loader.Object, load *loader.Load, started *Plan, 
 			continue // which only a program of the tree makes it find
 		}
 		if !load.Interp.Found && n.Outcome != Found {
-			continue // a guess: what that loader finds by itself is not known
+			continue // a guess: it is not known what that loader finds on its own
 		}
 		if text, own := n.compare(from, planned); text != "" && own {
 			found = append(found, Surprise{Plan: plan, Text: text})
@@ -84,8 +82,8 @@ func compare(plan *Plan, from *loader.Object, load *loader.Load, started *Plan, 
 	return found
 }
 
-// compare says how what an object loads for a need differs from the plan, or ""; own, that the
-// object itself makes the loader do so.
+// compare says how what an object loads for a need differs from the plan, or "". own: the object itself makes the
+// loader do so.
 func (n *Need) compare(from *loader.Object, planned map[string]*Plan) (text string, own bool) {
 	for _, u := range from.Uses {
 		if u.Cause != loader.Needed || u.Name != n.Names[0] || u.To == nil {
@@ -119,7 +117,7 @@ func (n *Need) compare(from *loader.Object, planned map[string]*Plan) (text stri
 			return fmt.Sprintf("%s is not found; the plan is %s", u.Name, want), true
 		case to.Err != "":
 			return fmt.Sprintf("%s: %s", to.Path, to.Err), true
-		case u.Again: // another has loaded one of the name before, which does
+		case u.Again: // another has loaded a working one of the name before
 			return "", true
 		case to.File != nil && to.File.Path != want && !variant(to.Path, n.Candidate.Path) && !sameFile(to.File.Path, want):
 			return fmt.Sprintf("%s is %s, found by %s%s; the plan is %s", u.Name, to.Path, to.Rule, after(to), want), true
@@ -129,9 +127,8 @@ func (n *Need) compare(from *loader.Object, planned map[string]*Plan) (text stri
 	return "", true
 }
 
-// variant reports whether a path is that of a library for better processors, which the
-// loader takes first, from a directory below the library's own (glibc-hwcaps, and before
-// glibc 2.37 tls, haswell and the like).
+// variant reports whether a path is a library for better processors. The loader takes that first, from a directory
+// below the library's own (glibc-hwcaps, and before glibc 2.37 tls, haswell and the like).
 func variant(p, of string) bool {
 	below, ok := strings.CutPrefix(path.Dir(p), path.Dir(of)+"/")
 	first, _, _ := strings.Cut(below, "/")

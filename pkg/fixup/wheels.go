@@ -12,9 +12,8 @@ import (
 	"cuda-runpath/pkg/store"
 )
 
-// Where every wheel is a package of its own (nixpkgs' python packages, uv2nix), a library that
-// another wheel has is not where it is in an environment that pip makes: an entry such as
-// $ORIGIN/../../nvidia/cublas/lib leads out of the package, to nothing.
+// If every wheel is a package of its own (nixpkgs' python packages, uv2nix), another wheel's library is not where pip
+// would put it. An entry such as $ORIGIN/../../nvidia/cublas/lib leads out of the package, to nothing.
 
 // sitePackages returns the directories of wheels of the inputs, in their order.
 func (s *Sources) sitePackages() (dirs []string) {
@@ -33,8 +32,8 @@ func (s *Sources) sitePackages() (dirs []string) {
 	return dirs
 }
 
-// fromOtherWheels returns the candidates for a name in the wheels of the inputs to which the
-// entries of a file's run path lead.
+// fromOtherWheels returns the candidates for a name in the inputs' wheels that the entries of a file's run path lead
+// to.
 func (r *Resolver) fromOtherWheels(o *Object, name string) (out []Candidate) {
 	for _, e := range r.inWheels(o) {
 		if c, ok := r.ix.candidate(e.dir, name, wheelLevel); ok {
@@ -44,8 +43,8 @@ func (r *Resolver) fromOtherWheels(o *Object, name string) (out []Candidate) {
 	return out
 }
 
-// inWheels returns the directories in wheels of the inputs to which the entries of a file's run
-// path would lead, were all wheels in one place.
+// inWheels returns the directories in the inputs' wheels that the entries of a file's run path would lead to if all
+// wheels were in one place.
 func (r *Resolver) inWheels(o *Object) (out []entry) {
 	own := siteOf(o.Real)
 	if own == "" || !runpath.HasOrigin(o.List) {
@@ -64,7 +63,7 @@ func (r *Resolver) inWheels(o *Object) (out []entry) {
 	return out
 }
 
-// siteOf returns the directory of wheels that the file of an installed one is in, or "".
+// siteOf returns the directory of wheels with a file of an installed wheel, or "".
 func siteOf(file string) string {
 	for _, name := range []string{"/site-packages/", "/dist-packages/"} {
 		if i := strings.LastIndex(file, name); i >= 0 {
@@ -74,8 +73,8 @@ func siteOf(file string) string {
 	return ""
 }
 
-// wheelLevel is the level of candidates that are found in wheels: behind the tree, the directories
-// that its libraries' run paths name, and those of Sources.Libs.
+// wheelLevel is the level of candidates found in wheels. It comes after the tree, the directories in its libraries'
+// run paths, and those of Sources.Libs.
 const wheelLevel = 3
 
 // inWheels returns the directories of the inputs' wheels that hold libraries, those of an
@@ -95,7 +94,7 @@ func (ix *Index) inWheels() (dirs []string) {
 // maxBelow bounds how many directories below one are looked at.
 const maxBelow = 20_000
 
-// belowDir calls look for a directory and those in it, links not followed, until that is false.
+// belowDir calls look for a directory and those in it, without following links, until look returns false.
 func belowDir(dir string, look func(dir string, names []os.DirEntry) bool) {
 	queue := []string{dir}
 	for n := 0; len(queue) > 0 && n < maxBelow; n++ {
@@ -116,8 +115,8 @@ func belowDir(dir string, look func(dir string, names []os.DirEntry) bool) {
 	}
 }
 
-// belowInputs returns libraries of a name that a file could load, somewhere below the inputs'
-// packages, where nothing looks.
+// belowInputs returns libraries of a name that a file could load, from anywhere below the inputs' packages, where
+// nothing searches.
 func (r *Resolver) belowInputs(p *Plan, name string) (out []string) {
 	for _, dir := range r.deep()[name] {
 		if c, ok := r.ix.candidate(r.ix.dir(dir), name, -1); ok && len(out) < maxNear && r.refuse(p, name, c) == "" {
