@@ -16,7 +16,7 @@ import (
 	"cuda-runpath/pkg/runpath"
 )
 
-// entry looks at an entry of the file's run path, or at what could be one.
+// entry looks at an entry, or possible entry, of the file's run path.
 func (c *Case) entry(text string, position int) entry {
 	e := entry{text: text, position: position, key: runpath.Key(text)}
 	e.dir, _ = c.Load.Expand(c.Load.Main, text)
@@ -31,14 +31,13 @@ func (e *entry) in(f finding.Finding) finding.Finding {
 	return f
 }
 
-// of reports a finding of an entry: what it is.
+// of reports a finding of an entry, with what the entry is.
 func (c *Case) of(e *entry, id string, fix remedy.Remedy, is string, args ...any) {
 	c.report(e.in(on(id, nil, nil, fix, "entry %d, %s, %s", e.position, e.text, fmt.Sprintf(is, args...))))
 }
 
-// collectNames fills own and maybe. With DT_RUNPATH the loader looks up what the
-// file itself asks for, at start or by dlopen; with DT_RPATH what its libraries
-// ask for too, as musl's loader does for all.
+// collectNames fills own and maybe. Through DT_RUNPATH the loader looks up what the file itself asks for, at start or
+// by dlopen. Through DT_RPATH, and with musl's loader, it looks up what its libraries ask for, too.
 func (c *Case) collectNames() {
 	c.own, c.maybe, c.ends = map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, n := range c.file.Needed {
@@ -47,7 +46,7 @@ func (c *Case) collectNames() {
 	for _, l := range c.file.Literals() {
 		switch {
 		case l.Name == c.file.Soname:
-		case l.Path != "" && !l.Driver: // for which nothing is searched
+		case l.Path != "" && !l.Driver: // the loader does not search for a path
 			c.ends[l.Name] = true
 		case l.Exact:
 			c.own[l.Name] = true
@@ -119,8 +118,8 @@ func (c *Case) safety() {
 	}
 }
 
-// neededPaths reports the names in DT_NEEDED that are paths (_dl_map_object in elf/dl-load.c,
-// load_library in musl's ldso/dynlink.c) to where anyone, or nobody, may have put a file.
+// neededPaths reports the names in DT_NEEDED that are paths (_dl_map_object in elf/dl-load.c, load_library in musl's
+// ldso/dynlink.c) to a place where anyone may put a file, or nothing is.
 func (c *Case) neededPaths() {
 	for _, name := range c.file.Needed {
 		if !strings.Contains(name, "/") {
@@ -180,7 +179,7 @@ func (c *Case) ambiguity() {
 		names []string
 		first []candidate
 	}
-	others := map[string]*group{} // by the directories: names that the file does not ask for
+	others := map[string]*group{} // names that the file does not ask for, by the directories
 	for _, name := range c.sharedNames() {
 		if c.ignored(name) {
 			continue
@@ -285,7 +284,7 @@ func (c *Case) ambiguous(name string, all []candidate) finding.Finding {
 			": %s comes with the host's driver; where the directory is a compat directory, name it with --compat", name)
 		return f
 	}
-	// The first stays that no other remedy takes out; where what then is loaded does not do for the file, another one.
+	// The first candidate that no other remedy takes out stays, or another one if the file does not work with it.
 	stays := max(0, slices.IndexFunc(all, func(x candidate) bool { return c.remains(x.entry.key) }))
 	drop := func(keep candidate) (entries []string) {
 		for _, e := range c.entries { // the same file may be in several of them
@@ -320,7 +319,7 @@ func (c *Case) loads(name string) *loader.Object {
 	return nil
 }
 
-// settled reports whether an ambiguity is meant, or always there.
+// settled reports whether an ambiguity is intended, or always there.
 func (c *Case) settled(name string, all []candidate) bool {
 	// Compat before the driver link is the order that this project makes.
 	if all[0].entry.compat {
@@ -329,13 +328,12 @@ func (c *Case) settled(name string, all []candidate) bool {
 			return true
 		}
 	}
-	// The other way round it is a finding of its own.
+	// The other order is a finding of its own.
 	if all[0].entry.driver && !slices.ContainsFunc(all[1:], func(x candidate) bool { return !x.entry.compat }) {
 		return true
 	}
-	// nixpkgs' glibc brings a copy of libgcc_s.so.1 beside its libc.so.6, for
-	// pthread_cancel; every program with gcc's own library directory in its run
-	// path has both. They are of one ABI, which only grows.
+	// nixpkgs' glibc has a copy of libgcc_s.so.1 beside its libc.so.6, for pthread_cancel. Every program with gcc's
+	// own library directory in its run path has both. They have one ABI, which only grows.
 	if name == "libgcc_s.so.1" {
 		rest := slices.DeleteFunc(slices.Clone(all), func(x candidate) bool { return c.Load.Holds(x.entry.dir, "libc.so.6") })
 		return len(rest) < 2
@@ -348,7 +346,7 @@ func (c *Case) settled(name string, all []candidate) bool {
 func (c *Case) shadowing() {
 	i := slices.IndexFunc(c.entries, func(e entry) bool { return e.driver })
 	if i < 1 || c.Loader.Files().IsDir(c.entries[i].dir) {
-		return // where the driver is installed, ambiguity reports it
+		return // if the driver is installed, ambiguity reports it
 	}
 	for j := range c.entries[:i] {
 		e := &c.entries[j]
@@ -384,7 +382,7 @@ func (c *Case) sharedNames() []string {
 	if v, ok := c.shared.Load(key); ok {
 		return v.([]string)
 	}
-	held := map[string]int{} // in how many of the directories
+	held := map[string]int{} // how many of the directories hold it
 	for _, dir := range dirs {
 		for name := range c.Loader.Files().Names(dir) {
 			if strings.Contains(name, ".so") {
@@ -411,7 +409,7 @@ func (a *System) isSame(f, g *files.File) bool {
 	return same
 }
 
-// brief cuts a list off that is too long for a sentence.
+// brief shortens a list that is too long for a sentence.
 func brief(list string) string {
 	const most = 1000
 	if len(list) <= most {

@@ -26,10 +26,9 @@ func Among(l *loader.Loader, files []string) func(name, near string, fits func(f
 	}
 }
 
-// provide returns a file of a name, or soname, for a file that lacks it: the nearest one that fits, in a directory that
-// nobody but the file's owner and root controls; "" for none. It looks around the file: into its own directory and
-// those below it, into the one above and those below that, and where NVIDIA's wheels have theirs. Then it asks the
-// provider.
+// provide returns the nearest fitting file of a name or soname for a file that lacks it; "" for none. Only the file's
+// owner and root may control its directory. It looks in the file's own directory and those below, in the one above
+// and those below that, and where NVIDIA's wheels have theirs. Then it asks the provider.
 func (c *Case) provide(name, near string, fits func(file string) bool) string {
 	near = path.Clean(c.Loader.Path(near))
 	ours := func(file string) bool { return fits(file) && c.controlled(path.Dir(file), near) }
@@ -63,8 +62,8 @@ func (c *Case) provide(name, near string, fits func(file string) bool) string {
 	return ""
 }
 
-// controlled reports whether nobody but root and the owner of a file can put something into a directory, or another one
-// in its place. Who controls a directory that is above both has the file already.
+// controlled reports whether only root and the owner of a file can put something into a directory, or replace it.
+// Whoever controls a directory above both controls the file already.
 func (c *Case) controlled(dir, near string) bool {
 	owner := func(name string) (uid uint32, mode os.FileMode, ok bool) {
 		info, err := os.Lstat(name)

@@ -25,12 +25,12 @@ type Options struct {
 	Strict bool     // warnings count as errors
 	NoOpen bool     // only what is loaded at start counts
 	Guess  bool     // follow also what a library might open
-	// Symbols: those of programs are looked up too, which takes its time.
+	// Symbols: those of programs are looked up, too, which takes time.
 	Symbols bool
-	// GPUs are those that the files' GPU code is to be for; none: it is not looked at.
+	// GPUs are those that the files must have GPU code for; none: the code is not looked at.
 	GPUs []gpucode.Target
-	// Saved says by how much the closure of a store path would be smaller without one of its references, which nothing
-	// else in it has; ok is false where nobody knows. It may be nil.
+	// Saved says how much smaller the closure of a store path would be without one of its references, which nothing
+	// else in it has. ok is false if that is not known. It may be nil.
 	Saved func(pkg, ref string) (size string, ok bool)
 }
 
@@ -44,7 +44,7 @@ func (o *Options) Validate() error {
 	return nil
 }
 
-// System concludes what can be said of the starts of one system. It is safe for concurrent use.
+// System draws conclusions about the starts on one system. It is safe for concurrent use.
 type System struct {
 	Options
 	Loader *loader.Loader
@@ -54,24 +54,24 @@ type System struct {
 	answers sync.Map // path on this machine → whether its code is a stub's
 }
 
-// New returns a system whose files a loader sees.
+// New returns the system whose files a loader sees.
 func New(l *loader.Loader, o Options) *System { return &System{Options: o, Loader: l} }
 
-// Case is a start of which is concluded what can be said: a load, and what is known beside it. Everything that any
-// command says of it is one of its [Case.Conclusions], or a [Verdict] on a library of the driver that nothing is wrong
+// Case is a start about which conclusions are drawn: a load, and what is known beside it. Everything that a command
+// says about it is one of its [Case.Conclusions], or a [Verdict] on a library of the driver that nothing is wrong
 // with.
 type Case struct {
 	*System
 	*process.State
-	// Provider returns which of the files that belong together has a name or soname: the one nearest
-	// to the file near, of those that fit; "" for none. It may be nil.
+	// Provider returns the file with a name or soname among the files that belong together; "" for none. Of those
+	// that fit it is the nearest to the file near. It may be nil.
 	Provider func(name, near string, fits func(file string) bool) string
 
 	named    string // the file as an argument of the editing tools
 	file     *files.File
-	view     bool // it is one in which a remedy was followed
-	followed bool // what it may open is a part of the load
-	// otherwise is what names lead to in another order of what is opened, once it was followed.
+	view     bool // a remedy was followed in it
+	followed bool // what it may open is part of the load
+	// otherwise is what names lead to if libraries are opened in another order, once that was followed.
 	otherwise []process.Instead
 	at        string // the file's path below the root, links resolved
 	entries   []entry
@@ -79,14 +79,14 @@ type Case struct {
 	// own are the names that the loader looks up through the file's run path.
 	own   map[string]bool
 	maybe map[string]bool // further such names, guessed from parts of longer strings
-	ends  map[string]bool // names that are only the ends of paths, which linkers merge with the same names alone
+	ends  map[string]bool // names that are only the ends of paths, because linkers merge the two
 	found []finding.Finding
 	rest  []entry // the run path once the remedies of found have been followed
-	// replaced are, by the keys of entries, what these remedies put in their place.
+	// replaced is what these remedies put in the place of entries, by the entries' keys.
 	replaced map[string]replacement
 	tried    []finding.Finding // whose remedies have been
 	ofLoad   []finding.Finding // see OfTheLoad
-	unfit    string            // the driver's library that a remedy, followed, would leave to be passed over
+	unfit    string            // the driver's library that would still be passed over after a remedy
 	trials   int               // what the remedies' trials have cost: see mostLookUps
 }
 
@@ -95,13 +95,13 @@ type entry struct {
 	text     string
 	position int // from 1
 	key      string
-	dir      string // below the root; "" where the loader ignores the entry
+	dir      string // below the root; "" if the loader ignores the entry
 	driver   bool
 	compat   bool
 	stub     bool
 }
 
-// MaxEntries bounds the entries that are looked at; no real run path has that many.
+// MaxEntries bounds the entries that are looked at. No real run path has so many.
 const MaxEntries = 2000
 
 // Case begins with a state.
@@ -120,8 +120,8 @@ func (y *System) Case(s *process.State) *Case {
 	return c
 }
 
-// argument returns the file as an argument for the editing tools, which refuse
-// symbolic links and would take a leading hyphen for a flag's.
+// argument returns the file as an argument for the editing tools. They refuse symbolic links, and would take a
+// leading hyphen for a flag.
 func (c *Case) argument(name string) string {
 	at := c.Loader.Host(name)
 	if st, err := os.Lstat(at); err != nil || st.Mode()&os.ModeSymlink != 0 {
@@ -135,14 +135,14 @@ func (c *Case) Conclusions() []finding.Finding {
 	return c.Tried(c.All())
 }
 
-// All is Conclusions with remedies that were not tried.
+// All is Conclusions without trying the remedies.
 func (c *Case) All() []finding.Finding {
-	open := c.Open() // which may give what is settled another remedy
+	open := c.Open() // this may give settled findings another remedy
 	return slices.Concat(c.Settled(), open)
 }
 
-// OfTheLoad returns those of the findings that are about what is loaded, notes left out, once. Those on libraries of the
-// driver that are opened by name alone are left out too.
+// OfTheLoad returns, once, the findings that are about what is loaded. It leaves out notes, and findings on the
+// driver's libraries that are only opened by name.
 func (c *Case) OfTheLoad() []finding.Finding {
 	if c.ofLoad == nil {
 		c.ofLoad = c.Tried(slices.DeleteFunc(append([]finding.Finding{}, c.All()...), func(f finding.Finding) bool {
@@ -160,7 +160,7 @@ func (c *Case) OfTheLoad() []finding.Finding {
 	return c.ofLoad
 }
 
-// Settled returns what nothing else that is known can change. It follows what the file may open.
+// Settled returns the findings that no other known file can change. It follows what the file may open.
 func (c *Case) Settled() []finding.Finding {
 	if c.found == nil {
 		c.found = []finding.Finding{}
@@ -177,7 +177,8 @@ func (c *Case) Settled() []finding.Finding {
 	return c.found
 }
 
-// Open returns what is missing: another file that belongs to this one may bring it, or be loaded before.
+// Open returns the findings on what is missing. Another file that belongs to this one may bring it, or be loaded
+// before.
 func (c *Case) Open() (open []finding.Finding) {
 	settled := c.Settled()
 	c.found = nil
@@ -188,7 +189,7 @@ func (c *Case) Open() (open []finding.Finding) {
 		})
 		if i < 0 {
 			open = append(open, f)
-		} else { // which of the other files is that library may not have been known
+		} else { // it may not have been known which file is that library
 			settled[i].Remedy = f.Remedy
 		}
 	}
@@ -196,7 +197,7 @@ func (c *Case) Open() (open []finding.Finding) {
 	return open
 }
 
-// report takes up a conclusion.
+// report adds a conclusion.
 func (c *Case) report(f finding.Finding) {
 	file := c.File(c.Load.Main)
 	if f.ID == finding.StubEntry || f.ID == finding.DriverBeforeCompat || f.ID == finding.Ambiguous && driver.Provides(f.Library) {
@@ -211,7 +212,7 @@ func (c *Case) report(f finding.Finding) {
 	c.found = append(c.found, f.Strictly(c.Strict))
 }
 
-// Follow lets the load go on with what the file may open, once.
+// Follow continues the load, once, with what the file may open.
 func (c *Case) Follow() {
 	if !c.NoOpen && !c.followed {
 		c.OpenAll(c.Likely(c.Guess), driver.NeedsDriver)
@@ -220,8 +221,8 @@ func (c *Case) Follow() {
 	c.followed = true
 }
 
-// Otherwise returns what names lead to in another order of what is opened, and on better processors where none was
-// named and this machine's is of another kind.
+// Otherwise returns what names lead to if libraries are opened in another order, and on better processors. The latter
+// is for a machine of another kind, whose processor was not named.
 func (c *Case) Otherwise() []process.Instead { return slices.Concat(c.otherwise, c.Better()) }
 
 // on begins a finding on an object, and who asks for it; either may be nil.
@@ -243,7 +244,7 @@ func (c *Case) say(id string, fix remedy.Remedy, format string, args ...any) {
 	c.report(on(id, nil, nil, fix, format, args...))
 }
 
-// Sides returns the library that a finding is about, and who asks for it; nil for none.
+// Sides returns the library that a finding is about, and the object that asks for it; nil for none.
 func (c *Case) Sides(f *finding.Finding) (of, by *loader.Object) {
 	for _, o := range c.WithFailed() {
 		if by == nil && f.By != "" && o.Path == f.By {

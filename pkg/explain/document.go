@@ -8,8 +8,7 @@ import (
 	"cuda-runpath/pkg/loader"
 )
 
-// File is what an element of "files" in the JSON document of explain has beside what all
-// commands say of a file.
+// File is what explain adds to an element of "files" in its JSON document, beside what all commands say of a file.
 type File struct {
 	Reason      string            `json:"-"` // why there is nothing to explain
 	Interpreter string            `json:"interpreter,omitempty"`
@@ -24,7 +23,7 @@ type File struct {
 	Libraries   []Library         `json:"libraries"`
 	Driver      []Verdict         `json:"driver"`
 	Findings    []finding.Finding `json:"findings,omitzero"` // all that is concluded of the start
-	// GPUCode says of which libraries a GPU takes no code, where one was asked for.
+	// GPUCode lists the libraries without code for a GPU, if one was asked for.
 	GPUCode []GPUCode `json:"gpu_code,omitzero"`
 	// Only what was asked for; see [Symbols].
 	Unused    []string    `json:"unused,omitzero"`
@@ -42,7 +41,7 @@ type GPUCode struct {
 // Library is one library of a load.
 type Library struct {
 	Soname   string  `json:"soname"` // the name that was asked for
-	Path     *string `json:"path"`   // as the loader names it; null where nothing was found
+	Path     *string `json:"path"`   // as the loader names it; null if nothing was found
 	Resolved string  `json:"resolved,omitempty"`
 	Rule     string  `json:"rule"`
 	Entry    *string `json:"entry,omitempty"`   // of the list by which it was found
@@ -55,13 +54,13 @@ type Library struct {
 	Error     string  `json:"error,omitempty"` // why the loader stops at the file, or why dlopen of it fails
 	Lacks     []Lack  `json:"lacks,omitempty"` // symbol versions that others need of it
 	Also      []Again `json:"also_needed_by,omitempty"`
-	// Instead are the files that the name leads to where what files do not show is otherwise.
+	// Instead are other files that the name may lead to, depending on what files do not show.
 	Instead []Instead `json:"instead,omitempty"`
 	Tried   []Tried   `json:"tried"`
 }
 
-// Lack is a symbol version that a library does not define, and the file that needs it:
-// the loader says "version `…' not found (required by …)" and stops.
+// Lack is a symbol version that a library does not define, and the file that needs it. The loader says "version `…'
+// not found (required by …)" and stops.
 type Lack struct {
 	Version  string `json:"version"`
 	NeededBy string `json:"needed_by"`
@@ -73,7 +72,8 @@ type Again struct {
 	Soname string `json:"soname"`
 }
 
-// Instead is a file that a name leads to in another order of what is opened, or on another processor than is assumed.
+// Instead is a file that a name leads to if libraries are opened in another order, or on another processor than
+// assumed.
 type Instead struct {
 	Path     string  `json:"path"`
 	Rule     string  `json:"rule"`
@@ -83,7 +83,7 @@ type Instead struct {
 
 // Tried is a place where the loader looked before.
 type Tried struct {
-	Path  string  `json:"path,omitempty"` // "" where no file was looked at
+	Path  string  `json:"path,omitempty"` // "" if no file was looked at
 	Rule  string  `json:"rule"`
 	Entry *string `json:"entry,omitempty"`
 	Why   string  `json:"why"` // why it was not taken

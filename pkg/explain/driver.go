@@ -25,14 +25,14 @@ type Layout struct {
 	Compat     string
 	StubDirs   driver.StubDirs
 	Assumed    string // the directory that stands for the driver link, "" for none
-	// CompatVerdict says what a compat package does beside the host's driver, by the path of
-	// its libcuda.so.1 on this machine; false where no driver is known. nil: nobody can say.
+	// CompatVerdict says what a compat package does beside the host's driver, given the path of its libcuda.so.1 on
+	// this machine. It returns false if no driver is known. nil: nobody can say.
 	CompatVerdict func(file string) (forwardcompat.Verdict, bool)
-	// Unfit says why a libcuda.so.1 on this machine that does not belong to a compat package does not
-	// work with the host's driver; "" where it does. nil: nobody can say.
+	// Unfit says why a libcuda.so.1 on this machine, of no compat package, does not work with the host's driver; ""
+	// if it does. nil: nobody can say.
 	Unfit func(file string) string
-	// Nix says that the files are a Nix package's, wherever they are: what is in a store is its, and changed where it is
-	// built.
+	// Nix: the files are a Nix package's, wherever they are. Files in a store always are, and are changed where they
+	// are built.
 	Nix bool
 }
 
@@ -44,7 +44,7 @@ func (l *Layout) Link(m elf.Machine) string {
 	return driver.LinkFor(m)
 }
 
-// IsCompat reports whether a directory, which an entry of a run path of the load names, is a compat directory.
+// IsCompat reports whether a directory, named by an entry of a run path of the load, is a compat directory.
 func (l *Layout) IsCompat(s *loader.Load, entry, dir string) bool {
 	return driver.CompatDirs{Named: l.Compat}.Contains(entry, func(name string) bool { return s.Holds(dir, name) })
 }
@@ -68,19 +68,19 @@ type Verdict struct {
 	Text   string `json:"text"` // a sentence or two: where it comes from, and what to do
 	Good   bool   `json:"good"`
 	remedy.Remedy
-	// Kind is what is wrong, "" for nothing; Answer is the error that CUDA then answers.
+	// Kind is what is wrong, "" for nothing. Answer is the error that CUDA answers then.
 	Kind   string             `json:"-"`
 	Help   forwardcompat.Help `json:"-"` // of a compat package
 	Answer int                `json:"-"`
 	Object *loader.Object     `json:"-"`
-	// Openers are the names of the files that may open the library, which Text says; none where it is loaded, or asked for.
+	// Openers are the names of the files that may open the library, as in Text; none if it is loaded or asked for.
 	Openers []string `json:"-"`
-	// Of are the starts that it is about, of several; Part is as in a finding.
+	// Of names the starts that it is about, of several. Part is as in a finding.
 	Of   []string `json:"of,omitempty"`
 	Part bool     `json:"part,omitempty"`
 }
 
-// opens says in a text that one of some files may open a library.
+// opens is text that says that one of some files may open a library.
 func opens(by []string) string {
 	switch len(by) {
 	case 0:
@@ -91,7 +91,7 @@ func opens(by []string) string {
 	return fmt.Sprintf(" (%s and %d more may open it with dlopen)", by[0], len(by)-1)
 }
 
-// Opened returns a text that says who may open a library with others in their place.
+// Opened returns a text about who may open a library, with other names in it.
 func Opened(text string, openers, by []string) string {
 	if len(openers) == 0 {
 		return text
@@ -99,22 +99,22 @@ func Opened(text string, openers, by []string) string {
 	return strings.Replace(text, opens(openers), opens(by), 1)
 }
 
-// Same reports whether two verdicts are one: the same, or that on the same file which another opens.
+// Same reports whether two verdicts are the same, apart from who opens the file.
 func (v *Verdict) Same(w *Verdict) bool {
 	return v.Remedy.Same(w.Remedy) && (v.Text == w.Text || len(v.Openers)*len(w.Openers) > 0 && w.Object.Found() &&
 		Opened(v.Text, v.Openers, nil) == Opened(w.Text, w.Openers, nil))
 }
 
-// Take adds to a verdict those that another, which is the same, is about.
+// Take adds what the same verdict on others is about.
 func (v *Verdict) Take(w *Verdict) {
 	all := remedy.Union(v.Openers, w.Openers)
 	v.Text, v.Openers = Opened(v.Text, v.Openers, all), all
 	v.Of, v.Part = remedy.Union(v.Of, w.Of), v.Part && w.Part
 }
 
-// Optional reports whether a library is opened by its name alone and is not here, and is none that CUDA, or NVML, is
-// used by: who opens those of graphics and the like, as profilers do, goes on without; so does who tries a place of
-// NVML in the system, or a name that only those have who build programs, as libcuda.so.
+// Optional reports whether a library is only opened by its name, is not here, and is not the one through which CUDA
+// or NVML is used. Profilers and others that open libraries for graphics and the like go on without them. So do those
+// that try a place of NVML in the system, or a name for building programs, such as libcuda.so.
 func (v *Verdict) Optional() bool {
 	row, _ := driver.Lookup(path.Base(v.Soname))
 	if v.Object.Found() || v.Object.Cause != loader.DlopenString && v.Object.Cause != loader.DlopenNote {
@@ -132,11 +132,11 @@ func (v *Verdict) Line() string {
 	return v.Text
 }
 
-// Verdicts returns a verdict for each driver-provided library of the load: one for each file that a
-// name leads to, and one where it leads nowhere.
+// Verdicts returns verdicts on the driver-provided libraries of the load: one for each file that a name leads to, or
+// one for a name that leads nowhere.
 func (c *Case) Verdicts() (all []*Verdict) {
 	seen := map[[2]string]bool{}
-	gone := func(o *loader.Object) bool { // with an opening that failed
+	gone := func(o *loader.Object) bool { // its opening failed
 		return o.Found() && slices.ContainsFunc(c.Failed, func(p *loader.Opening) bool {
 			return p.To != o && slices.Contains(p.Brought, o)
 		})
@@ -167,7 +167,7 @@ func (c *Case) Verdicts() (all []*Verdict) {
 	return all
 }
 
-// Verdict returns what there is to say of an object; nil where it is none of the driver's.
+// Verdict returns the verdict on an object; nil if it is not the driver's.
 func (c *Case) Verdict(o *loader.Object) *Verdict {
 	l, s := &c.Layout, c.Load
 	if !driver.Provides(path.Base(o.Name)) {
@@ -194,7 +194,7 @@ func (c *Case) Verdict(o *loader.Object) *Verdict {
 	if o.File != nil {
 		real = path.Dir(s.Inside(o.File.Path))
 	}
-	if path.Base(path.Dir(dir)) == "glibc-hwcaps" { // of the directory that is searched
+	if path.Base(path.Dir(dir)) == "glibc-hwcaps" { // the directory above is searched
 		dir = path.Dir(path.Dir(dir))
 	}
 	compat := func(dir string) bool { return l.IsCompat(s, dir, dir) }
@@ -257,7 +257,7 @@ func (c *Case) Verdict(o *loader.Object) *Verdict {
 	return v
 }
 
-// when says when a name leads to an object that it does not lead to in the order that was followed; "" for all others.
+// when says when a name leads to an object that it does not lead to in the followed order; "" for all other objects.
 func (c *Case) when(o *loader.Object) string {
 	for _, i := range c.otherwise {
 		if i.Object == o {
@@ -267,7 +267,7 @@ func (c *Case) when(o *loader.Object) string {
 	return ""
 }
 
-// maxStub bounds what may be a stub, in bytes: NVIDIA's have some ten thousand, drivers ten millions.
+// maxStub bounds the size of a stub in bytes. NVIDIA's have some ten thousand, drivers ten million.
 const maxStub = 1 << 20
 
 // answersAsStub reports whether an object is a libcuda.so.1 whose cuInit answers as a stub's does.
@@ -291,14 +291,13 @@ func (c *Case) answersAsStub(o *loader.Object) (stub bool) {
 	return stub
 }
 
-// isHosts reports whether an object is the file that the driver link has.
+// isHosts reports whether an object is the file in the driver link.
 func (c *Case) isHosts(o *loader.Object, link string) bool {
 	f, _ := c.In(link, path.Base(o.Name))
 	return f != nil && o.File != nil && f.Path == o.File.Path
 }
 
-// compatBehind says that a compat directory stands after the driver link, where its
-// libcuda.so.1 is never loaded.
+// compatBehind says that a compat directory is after the driver link, so that its libcuda.so.1 is never loaded.
 func (c *Case) compatBehind(v *Verdict, o *loader.Object) {
 	l, s := &c.Layout, c.Load
 	if o.Name != driver.LibCUDA || !o.Rule.InRunPath() || o.List == nil || o.List.File == nil {
@@ -321,8 +320,7 @@ func (c *Case) compatBehind(v *Verdict, o *loader.Object) {
 	}
 }
 
-// outOfPlace says why a compat package's libcuda.so.1 does no good beside the driver that is known; "" where it may do
-// some.
+// outOfPlace says why a compat package's libcuda.so.1 does not help beside the known driver; "" if it may help.
 func (c *Case) outOfPlace(file string) string {
 	if c.CompatVerdict == nil {
 		return ""
@@ -334,7 +332,7 @@ func (c *Case) outOfPlace(file string) string {
 	return ""
 }
 
-// compat says what there is to say of a compat package's library.
+// compat is the verdict on a compat package's library.
 func (c *Case) compat(v *Verdict, o *loader.Object, where, dir string) {
 	v.Text = fmt.Sprintf(
 		"%sthe compat directory %s: right if the host's kernel module is older than that driver; otherwise the driver "+
@@ -381,12 +379,12 @@ func (c *Case) compat(v *Verdict, o *loader.Object, where, dir string) {
 	}
 }
 
-// rules are a change by the rules of the normal form and the maps of tools, with the directories that were named.
+// rules is a change by the normal form and the maps of tools, with the directories that were named.
 func (l *Layout) rules(maps runpath.Map) *remedy.Change {
 	return &remedy.Change{Rules: &remedy.Rules{Maps: maps, DriverLink: l.DriverLink, Compat: l.Compat}}
 }
 
-// stubs are rules that depend on what else counts as stubs.
+// stubs is rules with the patterns of what else counts as stubs.
 func (l *Layout) stubs(maps runpath.Map) *remedy.Change {
 	c := l.rules(maps)
 	c.Rules.Stubs, c.Rules.Store = l.StubDirs.Patterns, l.StubDirs.Store
@@ -398,13 +396,13 @@ func (c *Case) Edit(o *loader.Object, what *remedy.Change) remedy.Remedy {
 	return change.Edit(c.File(o), what)
 }
 
-// EditForDriver is Edit where what is wrong is which of the driver's libraries is found: hostDriver run gives a program
-// the host's, whatever its files say.
+// EditForDriver is Edit for a wrong choice of the driver's libraries. hostDriver run gives a program the host's,
+// whatever its files say.
 func (c *Case) EditForDriver(o *loader.Object, what *remedy.Change) remedy.Remedy {
 	return change.Edit(c.fileForDriver(o), what)
 }
 
-// File is the file of an object, as what a remedy would change.
+// File is an object's file as the target of a remedy.
 func (c *Case) File(o *loader.Object) change.File {
 	f := c.Layout.File(o.File.Path)
 	f.Driver = driver.Provides(path.Base(o.File.Path)) || o.File.Soname != "" && driver.Provides(o.File.Soname)
@@ -426,16 +424,14 @@ func (c *Case) fileForDriver(o *loader.Object) change.File {
 	return f
 }
 
-// File is a file, or a directory, of this machine as what a remedy would change. at is its path, free of symbolic
-// links.
+// File is a file or directory of this machine as the target of a remedy. at is its path, free of symbolic links.
 func (l *Layout) File(at string) change.File {
 	f := change.File{Path: at, Object: store.Object(l.StubDirs.Store, at), Building: l.Nix}
 	f.Rest = strings.TrimPrefix(strings.TrimPrefix(at, f.Object), "/")
 	return f
 }
 
-// asker returns the object that asks for a library, and whether the driver link is among
-// the run paths that are searched for it.
+// asker returns the object that asks for a library, and whether the run paths that are searched have the driver link.
 func (c *Case) asker(o *loader.Object) (by *loader.Object, linked bool) {
 	s := c.Load
 	link := runpath.Key(c.Link(s.Main.File.ELF.Machine))
@@ -450,7 +446,7 @@ func (c *Case) asker(o *loader.Object) (by *loader.Object, linked bool) {
 		has(s.Main) && s.Main.File.Tag == elf.DT_RPATH)
 }
 
-// nowhere: the library is not found.
+// nowhere is the verdict on a library that is not found.
 func (c *Case) nowhere(v *Verdict, link, may string) {
 	o := v.Object
 	by, linked := c.asker(o)
@@ -498,8 +494,8 @@ func (c *Case) nowhere(v *Verdict, link, may string) {
 	v.Text = fmt.Sprintf("%s%s: nowhere. %s", o.Name, may, v.Text)
 }
 
-// NeedsDriver reports whether an object of the process, other than but, or one that may be opened, is one of the
-// driver's or the toolkit's, which opens the driver's.
+// NeedsDriver reports whether an object of the process other than but, or one that may be opened, is the driver's or
+// the toolkit's, which opens the driver's.
 func (c *Case) NeedsDriver(but *loader.Object) bool {
 	return slices.ContainsFunc(c.WithFailed(), func(o *loader.Object) bool {
 		return o != but && driver.NeedsDriver(path.Base(o.Name))
@@ -512,8 +508,8 @@ func (c *Case) OfNix() bool {
 	return c.Nix || store.Contains(s.Inside(s.Main.File.Path)) || s.Interp != nil && s.Interp.Store
 }
 
-// listed returns the entry of a run path by which an object was found; a place of a resolution note
-// may be one, too.
+// listed returns the entry of a run path by which an object was found, which may be a place of a resolution note,
+// too.
 func listed(o *loader.Object) string {
 	if o.Rule == loader.ByNote {
 		return strings.TrimPrefix(o.Entry, "?")
@@ -521,8 +517,8 @@ func listed(o *loader.Object) string {
 	return o.Entry
 }
 
-// offTheSearch is the remedy of taking the directory that an object was found in off the search.
-// edit is what to do with an object where it is an entry of that one's run path.
+// offTheSearch is the remedy of no longer searching the directory in which an object was found. edit is what to do
+// with an object whose run path has that directory.
 func (c *Case) offTheSearch(o *loader.Object, edit func(list *loader.Object) remedy.Remedy) remedy.Remedy {
 	dir := path.Dir(o.Path)
 	switch {
@@ -542,8 +538,8 @@ func (c *Case) offTheSearch(o *loader.Object, edit func(list *loader.Object) rem
 	return remedy.Do("take %s off the search", dir)
 }
 
-// byName is the remedy for a name that is a path, for which the loader searches nowhere: to let
-// the object that asks have it searched for.
+// byName is the remedy for a name that is a path, which the loader does not search for. It makes the asking object
+// have it searched for.
 func (c *Case) byName(o *loader.Object) remedy.Remedy {
 	by := any(remedy.Text("the file"))
 	if o.NeededBy != nil && o.NeededBy.File != nil {

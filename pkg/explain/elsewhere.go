@@ -17,8 +17,8 @@ import (
 	"cuda-runpath/pkg/store"
 )
 
-// byProcessor reports names for which another entry wins on another processor: one
-// directory has them only in a glibc-hwcaps subdirectory, a later one plainly.
+// byProcessor reports names for which another entry wins on another processor. One directory has them only in a
+// glibc-hwcaps subdirectory, a later one directly.
 func (c *Case) byProcessor() {
 	files := c.Loader.Files()
 	if !slices.ContainsFunc(c.entries, func(e entry) bool { return e.dir != "" && files.Names(e.dir)["glibc-hwcaps"] }) {
@@ -95,11 +95,11 @@ func (c *Case) winner(name string, levels []string) (candidate, bool) {
 	return candidate{}, false
 }
 
-// loadedElsewhere reports libraries whose own run path leads to another file than
-// the one of that name which the program has loaded before.
+// loadedElsewhere reports libraries whose own run path leads to a different file than the one of the name that the
+// program has already loaded.
 func (c *Case) loadedElsewhere() {
 	if c.Load.Role != loader.Program {
-		return // what is loaded before a library is its program's matter
+		return // what is loaded before a library depends on its program
 	}
 	for _, o := range c.Load.Objects[1:] {
 		if o.File == nil || o.File.Tag == 0 {
@@ -127,8 +127,8 @@ func (c *Case) loadedElsewhere() {
 	}
 }
 
-// libc reports a program whose C library is not its loader's, and a C++ library that
-// comes before the loader's own.
+// libc reports a program whose C library is not its loader's, and a C++ library that is found before the loader's
+// own.
 func (c *Case) libc() {
 	in := c.Load.Interp
 	if in == nil || in.Kind != loader.GLibc || !in.Found || c.file.Interp == "" {
@@ -172,8 +172,8 @@ func (c *Case) libc() {
 	}
 }
 
-// environment reports what LD_LIBRARY_PATH decides beside the driver's libraries, where the file would find another one
-// without it.
+// environment reports the libraries, except the driver's, for which LD_LIBRARY_PATH decides and the file would find
+// another one without it.
 func (c *Case) environment() {
 	var decided []string
 	var first *loader.Object

@@ -59,7 +59,7 @@ func (c *Case) duplicates() {
 	}
 }
 
-// directories reports what is wrong with each entry by itself.
+// directories reports what is wrong with each entry on its own.
 func (c *Case) directories() {
 	for i := range c.entries {
 		e := &c.entries[i]
@@ -109,8 +109,8 @@ func (c *Case) directories() {
 	}
 }
 
-// builds are the directories that only the build, or one user, had, and what they are. A file below the same directory
-// may name it: the build still runs, or the file is that user's own.
+// builds are the directories that only the build, or one user, has, and what they are. A file below such a directory
+// may name it, because the build still runs or the file is that user's own.
 var builds = []struct {
 	dirs []string
 	what string
@@ -119,13 +119,13 @@ var builds = []struct {
 	{[]string{"/build", "/homeless-shelter", "/nix/var/nix/builds", "/private/tmp"},
 		"a directory of the Nix build sandbox, left over", true},
 	{[]string{"/tmp", "/var/tmp"}, "a temporary directory, left over from the build; anyone can create it", false},
-	// Where root, and the runners of GitHub, GitLab, Jenkins and conda-build, build.
+	// Root, and the runners of GitHub, GitLab, Jenkins and conda-build, build here.
 	{[]string{"/root", "/workspace", "/workspaces", "/github/workspace", "/github/home", "/__w", "/builds",
 		"/var/lib/jenkins", "/var/jenkins_home", "/croot", "/opt/conda/conda-bld"},
 		"a directory in which only builds run, left over", false},
 }
 
-// leftover says what kind of directory an entry names that only the build, or one user, had; "" for any other.
+// leftover says which of these kinds of directories an entry names; "" for any other.
 func (c *Case) leftover(text string) string {
 	for _, b := range builds {
 		for _, dir := range b.dirs {
@@ -150,8 +150,8 @@ func isFHS(key string) bool {
 		func(dir string) bool { return IsBelow(key, dir) })
 }
 
-// writable looks for a directory on the way that anyone can write to: the
-// directory itself, or the one in which a missing one could be created.
+// writable looks for a directory on the way that anyone can write to. That is the directory itself, or the one in
+// which a missing one could be made.
 func (c *Case) writable(dir, host string, there bool) (where, how string) {
 	if there {
 		inside := c.Loader.Inside(host)
@@ -177,11 +177,11 @@ func (c *Case) writable(dir, host string, there bool) (where, how string) {
 	return "", ""
 }
 
-// holdsAny reports whether a directory holds anything that the loader looks for there.
+// holdsAny reports whether a directory holds anything that the loader looks for in it.
 func (c *Case) holdsAny(e *entry) bool {
 	names := c.Loader.Files().Names(e.dir)
 	if names == nil {
-		return true // it cannot be read, so who knows
+		return true // it cannot be read, so nobody knows
 	}
 	for _, set := range []map[string]bool{c.own, c.maybe} {
 		for n := range set {
@@ -190,8 +190,8 @@ func (c *Case) holdsAny(e *entry) bool {
 			}
 		}
 	}
-	// Libraries of hardware subdirectories count; so do plugins that a program
-	// finds by listing directories of its own, which the file does not say.
+	// Libraries in hardware subdirectories count. So do plugins that a program finds by listing its own directories,
+	// which the file does not tell.
 	return names["glibc-hwcaps"]
 }
 
@@ -248,11 +248,11 @@ func (c *Case) libraries() {
 	c.libc()
 }
 
-// foreign reports whether a Nix package's program names a loader that is not Nix's.
+// foreign reports whether a program of a Nix package names a loader that is not Nix's.
 func (c *Case) foreign() bool { return store.Contains(c.at) && !store.Contains(c.file.Interp) }
 
-// elsewhere reports whether the file is for another system than this one: for another machine, for Android, or for
-// musl, and the loader is not here. A package may hold such a variant beside the one that is used.
+// elsewhere reports whether the file is for another system: another machine, Android, or musl without its loader
+// here. A package may hold such a variant beside the one in use.
 func (c *Case) elsewhere() bool {
 	in := c.Load.Interp
 	return c.file.Android() || !in.Found && (in.Kind == loader.Musl || !c.native())
@@ -271,15 +271,15 @@ func (c *Case) native() bool {
 	return true
 }
 
-// buildTools are outputs that a program needs while it is built only; the runtime
-// libraries are in outputs of their own (gcc-13.3.0-lib, cuda_cudart-12.4-lib).
+// buildTools are outputs that a program needs only while it is built. The run-time libraries are in outputs of their
+// own (gcc-13.3.0-lib, cuda_cudart-12.4-lib).
 var buildTools = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(
 		`^(gcc|clang|llvm|rustc|go|ghc|cuda_nvcc|binutils)(-wrapper|-unwrapped)?-[0-9][0-9.]*(-unwrapped|-dev)?$` +
 			`|-stubs$|-dev$`)
 })
 
-// NamedElsewhere reports whether a file names a store path in another place than one; also where it cannot be read.
+// NamedElsewhere reports whether a file names a store path outside of one place, or cannot be read.
 func NamedElsewhere(file, object string, place references.Place) bool {
 	f, st, err := regular.Open(file)
 	if err != nil {
@@ -301,7 +301,7 @@ func IsBelow(p, dir string) bool {
 	return p == dir || strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// Noted returns the store paths that the file's resolution note names, and nothing else of it.
+// Noted returns the store paths that only the file's resolution note names.
 func (c *Case) Noted() (named []string) {
 	for _, e := range c.file.Note {
 		for _, p := range e.Places {
@@ -316,8 +316,8 @@ func (c *Case) Noted() (named []string) {
 	return named
 }
 
-// Request identifies an object's wish for a library: by its file, and by where that was found
-// where its run path depends on it.
+// Request identifies an object's request for a library, by its file, and by where that was found if its run path
+// depends on it.
 func (c *Case) Request(o *loader.Object, name string) [2]string {
 	file := o.File.Path
 	if strings.Contains(o.File.List, "ORIGIN") {

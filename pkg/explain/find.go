@@ -6,7 +6,7 @@ import (
 	"cuda-runpath/pkg/loader"
 )
 
-// Only leaves out of the document all but one library, under whatever name it was loaded.
+// Only leaves in the document one library alone, under whatever name it was loaded.
 func (f *File) Only(o *loader.Object) {
 	f.Libraries = slices.DeleteFunc(f.Libraries, func(l Library) bool {
 		return l.Soname != o.Name || (l.Path != nil) != o.Found() || l.Path != nil && *l.Path != o.Path

@@ -15,9 +15,8 @@ import (
 	"cuda-runpath/pkg/runpath"
 )
 
-// Tried lets no remedy stand that does not do what it promises: each command is followed on a view of the files, alone
-// and after those before it. Where its conclusion stays, or another one comes, what else helps takes its place, or
-// words do.
+// Tried keeps only remedies that do what they promise. Each command is followed on a view of the files, alone and
+// after those before it. If its conclusion stays, or another one appears, another remedy or words take its place.
 func (c *Case) Tried(list []finding.Finding) []finding.Finding {
 	if c.view || !slices.ContainsFunc(list, func(f finding.Finding) bool { return f.Command != nil }) {
 		return list
@@ -35,7 +34,7 @@ func (c *Case) Tried(list []finding.Finding) []finding.Finding {
 			continue
 		}
 		c.unfit = ""
-		// First what leaves nothing wrong with the library; then what makes nothing worse.
+		// First remedies that leave nothing wrong with the library, then those that make nothing worse.
 		tried := append([]remedy.Remedy{f.Remedy}, f.Others...)
 		settles := func(whole bool) int {
 			return slices.IndexFunc(tried, func(r remedy.Remedy) bool {
@@ -70,8 +69,8 @@ func (c *Case) Tried(list []finding.Finding) []finding.Finding {
 	return list
 }
 
-// passedOver returns the file of the driver link that the loader passes over, where a conclusion is that there is no
-// driver's library: this is no build machine, which has none.
+// passedOver returns the file in the driver link that the loader passes over although a conclusion is that the
+// driver's library is missing. A build machine has no such file.
 func (c *Case) passedOver(f *finding.Finding) string {
 	if f.ID != finding.DriverAbsent {
 		return ""
@@ -83,7 +82,7 @@ func (c *Case) passedOver(f *finding.Finding) string {
 	return ""
 }
 
-// key is what makes two conclusions on two views of a start one.
+// key is equal for the same conclusion on two views of a start.
 type key struct{ id, library, entry string }
 
 func keyOf(f *finding.Finding) key {
@@ -103,15 +102,13 @@ func (c *Case) keys() map[key]bool {
 	return all
 }
 
-// mostLookUps bounds the trials of a start's remedies, in libraries times directories: a file with thousands of both,
-// each of them wrong, would be loaded for each of its conclusions. 300 libraries and 30 directories have room for 222
-// trials.
+// mostLookUps bounds the trials of a start's remedies, in libraries times directories. A file with thousands of both,
+// all wrong, would be loaded again for each conclusion. 300 libraries and 30 directories have room for 222 trials.
 const mostLookUps = 2_000_000
 
-// settles reports whether a conclusion goes with some edits, and none comes that was not there before, nor one stays
-// that another of several libraries would settle. That a library of the driver is not on this machine, whose link is
-// searched, is none. whole: nor is anything wrong with its library
-// by then.
+// settles reports whether some edits remove a conclusion, add none, and leave none that another of several libraries
+// would settle. A library of the driver that is missing on this machine, but whose link is searched, does not count.
+// whole: nothing else may be wrong with the library, either.
 func (c *Case) settles(f *finding.Finding, before map[key]bool, whole bool, edits ...func(*files.File)) bool {
 	c.trials += len(c.Objects) * (1 + strings.Count(c.file.List, ":"))
 	l := c.Loader.Edited(func(file *files.File) {
@@ -144,8 +141,7 @@ func (c *Case) settles(f *finding.Finding, before map[key]bool, whole bool, edit
 	return true
 }
 
-// follows returns what a remedy's change makes of a file, on the view that a loader has of it; nil where that is not
-// known.
+// follows returns what a remedy's change makes of a file in a loader's view; nil if that is not known.
 func (c *Case) follows(r remedy.Remedy) func(*files.File) {
 	what, at := r.Change, r.File
 	if what == nil {
@@ -166,7 +162,7 @@ func (c *Case) follows(r remedy.Remedy) func(*files.File) {
 			list = c.normal(f, list, rules)
 		}
 		if f.List != list.String() {
-			f.List, f.Note, f.NoteErr = list.String(), nil, nil // a right note leads nowhere else
+			f.List, f.Note, f.NoteErr = list.String(), nil, nil // a right note leads to the same files
 			switch {
 			case len(list) == 0:
 				f.Tag = elf.DT_NULL

@@ -13,9 +13,9 @@ import (
 	"cuda-runpath/pkg/remedy"
 )
 
-// Code returns what is to say of a file's GPU code where code for some GPUs was asked for:
-// GPUs for which it has none, those for which the driver has to compile it, and code that
-// none of them can use. knows is the CUDA version of their driver; zero: not known.
+// Code returns the findings on a file's GPU code if code for some GPUs was asked for. They are about GPUs without
+// code, GPUs for which the driver must compile it, and code that none of them can use. knows is the CUDA version of
+// their driver; zero: not known.
 func Code(f *gpucode.File, targets []gpucode.Target, knows gpucode.Version) (found []finding.Finding) {
 	targets, amd := gpucode.SplitTargets(targets)
 	var missing, unlinked, refused, compiled, notMachine affected
@@ -180,7 +180,7 @@ func (c *Case) gpuCode() {
 	}
 }
 
-// GPUCodes are what of some conclusions is about GPU code.
+// GPUCodes are the conclusions that are about GPU code.
 func GPUCodes(found []finding.Finding) []GPUCode {
 	all := []GPUCode{}
 	for _, f := range found {
@@ -191,7 +191,7 @@ func GPUCodes(found []finding.Finding) []GPUCode {
 	return all
 }
 
-// affected are GPUs for which something holds of the same number of a file's containers.
+// affected are GPUs for which the same number of a file's containers is concerned.
 type affected []share
 
 type share struct {
@@ -217,8 +217,7 @@ func (s share) String() string {
 	return fmt.Sprintf("%s in %d of %s", remedy.List(s.gpus), s.n, remedy.Count(s.of, "container"))
 }
 
-// MadeFor lists the architectures of the containers that are loaded; where there is nothing
-// but relocatable code, of that.
+// MadeFor lists the architectures of the containers that are loaded, or of relocatable code if there is nothing else.
 func MadeFor(f *gpucode.File) []string {
 	for _, relocatable := range []bool{false, true} {
 		var sum gpucode.Sum

@@ -13,9 +13,9 @@ import (
 	"cuda-runpath/pkg/remedy"
 )
 
-// cudaMajor returns the major version of CUDA that a library of the toolkit is of, by its soname; "" where that does
-// not tell. Those on top of the toolkit (cuDNN, NCCL) have versions of their own, and so have the mathematical
-// libraries that count otherwise.
+// cudaMajor returns the major version of CUDA that a library of the toolkit belongs to, by its soname; "" if that
+// does not tell. Libraries on top of the toolkit (cuDNN, NCCL) have versions of their own, and so have some
+// mathematical ones.
 func cudaMajor(soname string) string {
 	stem, version, _ := strings.Cut(soname, ".so.")
 	if !slices.Contains([]string{"libcudart", "libnvrtc", "libnvJitLink", "libcublas", "libcublasLt",
@@ -26,7 +26,7 @@ func cudaMajor(soname string) string {
 	return major
 }
 
-// cudnnMajor is cudaMajor of cuDNN, each major of which defines the functions of the others.
+// cudnnMajor is cudaMajor for cuDNN. Each major version defines the functions of the others.
 func cudnnMajor(soname string) string {
 	version, _ := strings.CutPrefix(soname, "libcudnn.so.")
 	if version == soname {
@@ -42,8 +42,8 @@ func (c *Case) CUDAMajors() []string {
 	return majors
 }
 
-// loaded returns the major versions of what is counted so that are in the process, in order, and of each the first
-// library.
+// loaded returns the major versions, counted by a function, of libraries in the process, in order, and the first
+// library of each.
 func (c *Case) loaded(major func(soname string) string) (first map[string]*loader.Object, majors []string) {
 	first = map[string]*loader.Object{}
 	for _, o := range c.Objects {
@@ -62,7 +62,7 @@ func (c *Case) loaded(major func(soname string) string) (first map[string]*loade
 	return first, majors
 }
 
-// majors reports two major versions of what is counted so, in one process.
+// majors reports two major versions, counted by a function, in one process.
 func (c *Case) majors(of string, major func(soname string) string, fix remedy.Remedy) {
 	first, majors := c.loaded(major)
 	if len(majors) < 2 {
@@ -84,8 +84,8 @@ func (c *Case) majors(of string, major func(soname string) string, fix remedy.Re
 	c.report(f)
 }
 
-// toolkit reports toolkits of two major versions in one process, and libraries of the toolkit that one of it opens by
-// name and does not find.
+// toolkit reports two major versions of the toolkit in one process. It also reports libraries that one of the
+// toolkit's opens by name and does not find.
 func (c *Case) toolkit() {
 	c.majors("CUDA", cudaMajor, remedy.Do(
 		"build all of it against one CUDA: packages of one cudaPackages, wheels of one -cuNN"))
@@ -103,7 +103,7 @@ func (c *Case) toolkit() {
 			return o.Found() && (driver.PartOf(name, path.Base(o.Name)) || o.File != nil && driver.PartOf(name, o.File.Soname))
 		}
 		if whole(p.By) {
-			f.Severity = finding.Warning // as cuDNN takes other engines
+			f.Severity = finding.Warning // because cuDNN takes other engines
 			f.Message += ": it is a part of the same package; what needs it fails, or takes another version from elsewhere"
 			if slices.ContainsFunc(c.WithFailed(), func(o *loader.Object) bool {
 				return o.File != nil && whole(o) && slices.Contains(o.File.Needed, p.Name)
@@ -119,8 +119,8 @@ func (c *Case) toolkit() {
 	}
 }
 
-// compiler reports a compat package's libcuda.so.1 that does not find the PTX compiler beside it, which it opens by its
-// bare name.
+// compiler reports a compat package's libcuda.so.1 that does not find the PTX compiler beside it, because it opens
+// that by its bare name.
 func (c *Case) compiler() {
 	const name = "libnvidia-ptxjitcompiler.so.1"
 	for _, o := range c.Objects[1:] {
@@ -142,8 +142,8 @@ func (c *Case) compiler() {
 // noCompiler is CUDA_ERROR_JIT_COMPILER_NOT_FOUND.
 const noCompiler = 221
 
-// byAnother reports whether what opens a library has it by another name, with a version or without: such names are
-// tried in turn.
+// byAnother reports whether the opener of a library gets it by another name, with a version or without. Such names
+// are tried in turn.
 func (c *Case) byAnother(p *loader.Opening) bool {
 	stem, _, _ := strings.Cut(path.Base(p.Name), ".so")
 	return slices.ContainsFunc(c.Asks(p.By), func(u loader.Use) bool {

@@ -14,8 +14,8 @@ import (
 	"cuda-runpath/pkg/runpath"
 )
 
-// Note returns what is wrong with the resolution note of an object of the load: a loader that
-// reads it finds something else by it than by the run path.
+// Note returns what is wrong with the resolution note of an object of the load: it leads a loader that reads it
+// elsewhere than the run path does.
 func (c *Case) Note(o *loader.Object) (all []finding.Finding) {
 	if o.File == nil || o.File.Note == nil && o.File.NoteErr == nil {
 		return nil
@@ -56,7 +56,7 @@ func (c *Case) Note(o *loader.Object) (all []finding.Finding) {
 		switch {
 		case stray != "":
 			add(finding.StaleNote, e.Name, "lets it look for %s %s", e.Name, stray)
-		case noted == nil || list.Empties() > 0: // then the run path decides; an empty entry has no place in a note
+		case noted == nil || list.Empties() > 0: // then the run path decides; a note cannot hold an empty entry
 		case listed == nil:
 			add(finding.StaleNote, e.Name, "names %s for %s, which the run path does not lead to", at, e.Name)
 		case !noted.Same(listed):
@@ -66,8 +66,8 @@ func (c *Case) Note(o *loader.Object) (all []finding.Finding) {
 	return all
 }
 
-// rewriteNote is the remedy of having the note of an object's file written anew; stub directories
-// leave its run path in the same edit.
+// rewriteNote is the remedy of writing the note of an object's file anew. The same edit takes stub directories out of
+// its run path.
 func (c *Case) rewriteNote(o *loader.Object) remedy.Remedy {
 	if slices.ContainsFunc(runpath.Parse(o.File.List),
 		func(e string) bool { return c.StubDirs.Contains(runpath.Key(e)) }) {
@@ -78,8 +78,7 @@ func (c *Case) rewriteNote(o *loader.Object) remedy.Remedy {
 	return c.EditForDriver(o, write)
 }
 
-// stubIn says where the stub, or the directory of stubs, is that a note names and that is not
-// searched by the run path anyway; "" for none.
+// stubIn returns the stub, or directory of stubs, that a note names and the run path does not have; "" for none.
 func (c *Case) stubIn(e resolution.Entry, list runpath.List) string {
 	for _, p := range e.Places {
 		if file, ok := p.File(); ok && c.StubDirs.Contains(runpath.Key(path.Dir(file))) {
@@ -92,7 +91,7 @@ func (c *Case) stubIn(e resolution.Entry, list runpath.List) string {
 	return ""
 }
 
-// strayPlace says where the first place of a note's entry is that the run path does not have; "" for none.
+// strayPlace returns the first place in a note's entry that the run path does not have; "" for none.
 func strayPlace(e resolution.Entry, list runpath.List) string {
 	has := func(dir string) bool {
 		return slices.ContainsFunc(list, func(entry string) bool { return runpath.Key(entry) == runpath.Key(dir) })

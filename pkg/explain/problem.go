@@ -20,7 +20,7 @@ import (
 	"cuda-runpath/pkg/store"
 )
 
-// starts reports what stops the loader although it was found.
+// starts reports files that were found and stop the loader.
 func (c *Case) starts() {
 	s := c.Load
 	if s.Role == loader.Program && s.Err == "" && s.Stops() != "" && !c.foreign() { // else that is said
@@ -59,7 +59,7 @@ func (c *Case) notHere(f *finding.Finding) {
 	}
 }
 
-// missing reports what is not found, or too old: other files may have it, or be loaded before.
+// missing reports what is not found or too old. Other files may have it, or be loaded before.
 func (c *Case) missing() {
 	s := c.Load
 	for _, o := range s.Missing() {
@@ -95,8 +95,7 @@ func (c *Case) missing() {
 	}
 }
 
-// openFails is what there is to say of a call of dlopen that fails, beside what is said of the driver and the toolkit;
-// nil for nothing.
+// openFails is the finding on a failed call of dlopen, beside those on the driver and the toolkit; nil for none.
 func (c *Case) openFails(p *loader.Opening) *finding.Finding {
 	said := on(finding.OpenFails, p.To, p.By, remedy.Remedy{}, "")
 	f := &said
@@ -117,9 +116,9 @@ func (c *Case) openFails(p *loader.Opening) *finding.Finding {
 		case p.Later != nil:
 			f.Severity = finding.Note
 			f.Message += "; where that is loaded before, it works"
-		case p.To.File != nil && p.To.File.IsText(): // for the linker: the string is no name of a library
+		case p.To.File != nil && p.To.File.IsText(): // a linker script: the string names no library
 			f.Severity = finding.Note
-		case p.By != c.Main && Misses(p.To): // as a JVM's launcher opens libjvm.so by a path that it makes, then libjava.so
+		case p.By != c.Main && Misses(p.To): // a JVM's launcher opens libjvm.so by a path, then libjava.so
 			f.Severity = finding.Note
 			f.Message += "; where that is loaded before, it works"
 		}
@@ -149,8 +148,8 @@ func (c *Case) openFails(p *loader.Opening) *finding.Finding {
 	return f
 }
 
-// lacksDriverAlone reports whether what a script opens would be opened but for libraries of the driver, of which more
-// is said.
+// lacksDriverAlone reports whether only the driver's libraries, which have findings of their own, keep a script's
+// library from being opened.
 func (c *Case) lacksDriverAlone(p *loader.Opening) bool {
 	return p.Cause == loader.DlopenScript && len(p.Lacks) == 0 && Misses(p.To) &&
 		!slices.ContainsFunc(brought(p.To), func(o *loader.Object) bool {
@@ -160,8 +159,8 @@ func (c *Case) lacksDriverAlone(p *loader.Opening) bool {
 		})
 }
 
-// letOpen is the remedy for an open that fails: that of the first library that is missing for it, but for the driver's,
-// and why that is.
+// letOpen is the remedy for an open that fails, and why: that of the first library, except the driver's, that is
+// missing for it.
 func (c *Case) letOpen(o *loader.Object) (r remedy.Remedy, why string) {
 	all := []*loader.Object{o}
 	for i := 0; i < len(all); i++ {
@@ -178,11 +177,11 @@ func (c *Case) letOpen(o *loader.Object) (r remedy.Remedy, why string) {
 	return remedy.Do("see %s", remedy.Text(remedy.Quote("runpath", "explain", o.Path))), ""
 }
 
-// drivers reports what is wrong with the libraries of the driver that are found.
+// drivers reports what is wrong with the driver's libraries that are found.
 func (c *Case) drivers() {
 	for _, v := range c.Verdicts() {
 		o := v.Object
-		if v.Kind == "" || !o.Found() || v.Kind == finding.LoadError && o.Certain() || // said of the load
+		if v.Kind == "" || !o.Found() || v.Kind == finding.LoadError && o.Certain() || // the load has a finding on it
 			v.Kind == finding.DriverBeforeCompat && slices.ContainsFunc(c.found, func(f finding.Finding) bool { return f.ID == v.Kind }) {
 			continue
 		}
@@ -194,7 +193,7 @@ func (c *Case) drivers() {
 	}
 }
 
-// nothingThere: a library of the driver is not found, which no build machine has.
+// nothingThere is for a library of the driver that is not found. No build machine has one.
 func (c *Case) nothingThere(v *Verdict) finding.Finding {
 	f := v.conclusion()
 	switch {
@@ -210,14 +209,14 @@ func (c *Case) nothingThere(v *Verdict) finding.Finding {
 	return f
 }
 
-// conclusion is what is wrong by a verdict.
+// conclusion is the finding of a verdict.
 func (v *Verdict) conclusion() finding.Finding {
 	f := on(v.Kind, v.Object, v.Object.NeededBy, v.Remedy, "%s", strings.TrimSuffix(v.Text, "."))
 	f.Library, f.Driver, f.Optional, f.Answer = path.Base(v.Soname), true, v.Optional(), v.Answer
 	return f
 }
 
-// besideLoader reports whether a library lies beside an interpreter that is not here, and comes with it.
+// besideLoader reports whether a library belongs to an interpreter that is not here.
 func (c *Case) besideLoader(name string) bool {
 	return !c.Load.Interp.Found && files.OfGLibc(name)
 }
@@ -252,7 +251,7 @@ func (c *Case) who(o *loader.Object) string {
 	return o.Path
 }
 
-// stops: the loader finds a library and stops at it.
+// stops is for a library at which the loader stops although it finds it.
 func (c *Case) stops(o *loader.Object) finding.Finding {
 	script, fix := "", remedy.Do("replace the file, or take its directory off the search")
 	if o.File.IsLFSPointer() {
@@ -268,13 +267,12 @@ func (c *Case) stops(o *loader.Object) finding.Finding {
 		o.How(nil), o.Err, script)
 }
 
-// otherLibc reports whether a name is that of musl's C library, and the loader glibc's.
+// otherLibc reports whether a name is musl's C library, while the loader is glibc's.
 func (c *Case) otherLibc(o *loader.Object) bool {
 	return c.Load.Interp.Kind == loader.GLibc && files.MuslOnly(o.Name) && !o.NeededBy.File.Android()
 }
 
-// mixed: a file that was built against musl, where glibc's loader loads it. A library alone may be for a program of
-// musl's.
+// mixed is for a file built against musl that glibc's loader loads. A library alone may be for a musl program.
 func (c *Case) mixed(o *loader.Object, more string) finding.Finding {
 	f := on(finding.LibcMismatch, o, o.NeededBy,
 		remedy.Do("build %s against glibc, or take one that is", path.Base(o.NeededBy.Path)),
@@ -286,7 +284,7 @@ func (c *Case) mixed(o *loader.Object, more string) finding.Finding {
 	return f
 }
 
-// notFound is the problem of a library that is not found, for the file itself or for one that it loads.
+// notFound is the finding on a library that is not found, for the file itself or one that it loads.
 func (c *Case) notFound(o *loader.Object) finding.Finding {
 	s, by := c.Load, o.NeededBy
 	if by == nil { // preloaded
@@ -304,7 +302,7 @@ func (c *Case) notFound(o *loader.Object) finding.Finding {
 	if by != main {
 		p.ID = finding.UnresolvedIndirect
 	}
-	if c.view { // of a trial nobody follows the remedy
+	if c.view { // nobody follows a trial's remedy
 		return p
 	}
 	if by != main {
@@ -358,7 +356,7 @@ func (c *Case) notFound(o *loader.Object) finding.Finding {
 	return p
 }
 
-// Search is the remedy of letting the loader search for a library that an object names by a path, in a directory that
+// Search is the remedy of making the loader search for a library that an object names by a path, in a directory that
 // has it.
 func (c *Case) Search(name string, by *loader.Object) remedy.Remedy {
 	s, base := c.Load, path.Base(name)
@@ -373,7 +371,7 @@ func (c *Case) Search(name string, by *loader.Object) remedy.Remedy {
 		}
 	} else if f, _, _ := s.Own(by, base); f == nil && s.Default(base) == nil {
 		dir := c.beside(base, by)
-		for _, u := range by.Uses { // where it lies as it is named
+		for _, u := range by.Uses { // where it is by that name
 			if at := c.absolute(u.To); u.Name == name && at != "" && path.Base(at) == base && s.Holds(path.Dir(at), base) {
 				dir = path.Dir(at)
 			}
@@ -384,7 +382,7 @@ func (c *Case) Search(name string, by *loader.Object) remedy.Remedy {
 		}
 		in = []string{dir}
 	}
-	for _, n := range by.File.Needed { // as it is written, with its tokens
+	for _, n := range by.File.Needed { // as written, with its tokens
 		if n != name && strings.Contains(n, "/") && path.Base(n) == path.Base(name) {
 			name = n
 		}
@@ -392,7 +390,8 @@ func (c *Case) Search(name string, by *loader.Object) remedy.Remedy {
 	return c.Edit(by, &remedy.Change{ReplaceNeeded: []string{name + "=" + base}, AddEntries: in}).And(": then the run path is searched for it")
 }
 
-// absolute returns the path of a library that was found, which may be named relative to the working directory; else "".
+// absolute returns the absolute path of a found library, whose name may be relative to the working directory; else
+// "".
 func (c *Case) absolute(o *loader.Object) string {
 	if !o.Found() || strings.HasPrefix(o.Path, "/") {
 		return o.Path
@@ -404,7 +403,7 @@ func (c *Case) absolute(o *loader.Object) string {
 	return at
 }
 
-// near is an object's file as [Case.Provider] is told of it.
+// near is an object's file as an argument of [Case.Provider].
 func (c *Case) near(o *loader.Object) string {
 	at := c.operand(o)
 	if near, err := filepath.Abs(at); err == nil {
@@ -413,8 +412,8 @@ func (c *Case) near(o *loader.Object) string {
 	return at
 }
 
-// beside returns a directory that has a library for an object: one of the files that belong together, or of what is
-// loaded; "" for none.
+// beside returns a directory with a library for an object, among the files that belong together and what is loaded;
+// "" for none.
 func (c *Case) beside(name string, to *loader.Object) string {
 	s := c.Load
 	if at := c.provide(name, c.near(to), func(p string) bool { return s.Holds(path.Dir(p), name) }); at != "" {
@@ -429,12 +428,12 @@ func (c *Case) beside(name string, to *loader.Object) string {
 	return ""
 }
 
-// supply is the remedy of letting an object find a library; ok is false where no such library is
-// among the files that belong together, or beside what is loaded.
+// supply is the remedy of making an object find a library. ok is false if no such library is among the files that
+// belong together, or beside what is loaded.
 func (c *Case) supply(name string, to *loader.Object) (r remedy.Remedy, ok bool) {
 	s := c.Load
 	if c.provide(name, c.near(to), func(p string) bool { return s.Holds(path.Dir(p), name) }) == "" {
-		// The loader opens files by their names: a soname alone does not help.
+		// The loader opens files by their names, so a soname alone does not help.
 		if at := c.provide(name, c.near(to), func(p string) bool {
 			_, why := s.In(path.Dir(p), name)
 			return why == "" && s.Holds(path.Dir(p), path.Base(p))
@@ -449,7 +448,7 @@ func (c *Case) supply(name string, to *loader.Object) (r remedy.Remedy, ok bool)
 	return r, false
 }
 
-// tooOld: a library is found that lacks symbol versions which an object needs.
+// tooOld is for a library that is found and lacks symbol versions which an object needs.
 func (c *Case) tooOld(o, by *loader.Object) finding.Finding {
 	s := c.Load
 	var versions []string
@@ -470,7 +469,7 @@ func (c *Case) tooOld(o, by *loader.Object) finding.Finding {
 	if late {
 		p.Severity = finding.Warning
 	}
-	if files.OfGLibc(o.Name) { // which is one with its loader
+	if files.OfGLibc(o.Name) { // it belongs to its loader
 		p.Remedy = remedy.Do(
 			"build against this glibc, or start the program with the loader of a newer one: a %s of another glibc than the "+
 				"loader's does not work", o.Name)
@@ -478,7 +477,7 @@ func (c *Case) tooOld(o, by *loader.Object) finding.Finding {
 	if s.Interp.Kind != loader.GLibc || o.List == nil || o.List.File == nil || !o.Rule.InRunPath() {
 		return p
 	}
-	// Where the entry that led to it goes, or comes after the one that has a newer one, that is found.
+	// A newer one is found if the entry that led to this one goes, or moves behind the newer one's.
 	list := runpath.Parse(o.List.File.List)
 	words := p.Remedy
 	p.Remedy = c.Edit(o.List, &remedy.Change{RemoveEntries: []string{o.Entry}})

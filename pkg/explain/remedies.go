@@ -18,12 +18,12 @@ func add(entry string) *remedy.Change { return &remedy.Change{AddEntries: []stri
 // normalize is the remedy of bringing the run path into its normal form.
 func (c *Case) normalize() remedy.Remedy { return c.edit(c.rules(0)) }
 
-// without is the remedy of taking entries out of the run path. Where a library is found in one of them, and in none
-// that the other remedies leave, that has to be dealt with first. It is asked once for each finding: the next one
-// counts on it.
+// without is the remedy of taking entries out of the run path. A library that is found in one of them, and in none
+// that the other remedies leave, must be dealt with first. It is asked once for each finding, and the next one relies
+// on it.
 func (c *Case) without(entries ...string) remedy.Remedy {
 	for _, e := range slices.Clone(entries) {
-		entries = append(entries, c.replaced[runpath.Key(e)].by...) // it may be there in the place of e by then
+		entries = append(entries, c.replaced[runpath.Key(e)].by...) // it may be in e's place by then
 	}
 	rest := slices.DeleteFunc(slices.Clone(c.rest), func(e entry) bool { return naming(entries, e.key) })
 	if r, ok := c.leaves(rest, entries); !ok {
@@ -32,9 +32,9 @@ func (c *Case) without(entries ...string) remedy.Remedy {
 	return c.removing(entries)
 }
 
-// removing is the remedy of taking entries out, whatever else is concluded.
+// removing is the remedy of taking entries out, independent of other conclusions.
 func (c *Case) removing(entries []string) remedy.Remedy {
-	// a store's are of its optimiser
+	// a store's links are made by its optimiser
 	if c.file.Links > 1 && slices.ContainsFunc(entries, runpath.HasOrigin) && c.File(c.Load.Main).Object == "" {
 		return remedy.Do(
 			"remove %s from the run path once this name has a file of its own: it is one of %s hard links, and $ORIGIN is the "+
@@ -54,8 +54,8 @@ func (c *Case) remains(key string) bool {
 	return slices.ContainsFunc(c.rest, func(e entry) bool { return e.key == key })
 }
 
-// leaves notes that the run path is rest once a remedy is followed that takes entries out; if a library would be lost,
-// it is not ok, and there is another remedy.
+// leaves records that the run path is rest after a remedy that takes entries out. ok is false if a library would be
+// lost; then there is another remedy.
 func (c *Case) leaves(rest []entry, entries []string) (r remedy.Remedy, ok bool) {
 	if c.long {
 		return remedy.Do("shorten the run path: runpath set writes another"), false
@@ -78,8 +78,8 @@ func (c *Case) leaves(rest []entry, entries []string) (r remedy.Remedy, ok bool)
 	return r, true
 }
 
-// replace is the remedy of writing what was meant in the place of an entry: those that hold what the file asks for, and
-// no other entry has. Where there are none, the entry goes.
+// replace is the remedy of writing what was meant in place of an entry. Only entries are written that hold what the
+// file asks for and no other entry has. If there are none, the entry goes.
 func (c *Case) replace(e *entry, meant ...string) remedy.Remedy {
 	if known, ok := c.replaced[e.key]; ok {
 		return known.remedy // it is in the run path twice
@@ -117,8 +117,8 @@ type replacement struct {
 	remedy remedy.Remedy
 }
 
-// brings reports whether an entry holds a name that the file asks for, and none of those that another one holds, and
-// whether nobody else can write to it.
+// brings reports whether an entry holds a name that the file asks for and no other entry holds, and whether nobody
+// else can write to it.
 func (c *Case) brings(m *entry, rest []entry) bool {
 	if !c.Loader.Files().IsDir(m.dir) || !c.controlled(m.dir, c.at) || c.OfNix() && isFHS(m.key) ||
 		c.leftover(m.text) != "" {

@@ -28,17 +28,17 @@ type Version struct {
 	Path    string  `json:"path"` // of the file that needs it
 	Library string  `json:"library"`
 	Version string  `json:"version"`
-	From    *string `json:"from"` // the file that defines it; null where the library is not found, or does not
+	From    *string `json:"from"` // the file that defines it; null if the library is not found or does not
 }
 
-// Symbols is what to say of symbols, as ldd -u, -r and -v do.
+// Symbols is what explain says of symbols, like ldd -u, -r and -v.
 type Symbols struct{ Unused, Undefined, Versions bool }
 
 // Any reports whether there is anything to say.
 func (q Symbols) Any() bool { return q.Unused || q.Undefined || q.Versions }
 
-// Answer fills in what was asked for, empty lists where there is none of it. An error names what is not known of this
-// load, whose list is then nil, and why.
+// Answer fills in what was asked for, with empty lists if there is nothing. An error says what is not known of this
+// load, and why; its list is then nil.
 func (q Symbols) Answer(f *File, s *loader.Load) error {
 	var unknown []string
 	var why error
@@ -104,10 +104,9 @@ func scopeAtStart(s *loader.Load) (scope *loader.Scope, objects []*loader.Object
 	return scope, objects, err
 }
 
-// unused returns the libraries in DT_NEEDED of the file itself to which none of its
-// relocations binds, as ldd -u does (LD_DEBUG=unused of glibc, elf/rtld.c). What dlsym
-// looks up later is not known, nor what a library is needed for by just being loaded: its
-// constructors. An error says that a library is missing, or that its symbols cannot be read.
+// unused returns the libraries in DT_NEEDED of the file itself to which none of its relocations binds, as ldd -u does
+// (LD_DEBUG=unused of glibc, elf/rtld.c). It does not know what dlsym looks up later, or which libraries are needed
+// for their constructors alone. An error says that a library is missing, or that its symbols cannot be read.
 func unused(s *loader.Load) (unused []loader.Use, err error) {
 	if s.Role == loader.Static {
 		return nil, nil
@@ -137,8 +136,8 @@ func unused(s *loader.Load) (unused []loader.Use, err error) {
 	return unused, nil
 }
 
-// undefined returns the references of objects loaded at start that [loader.Scope.Unbound] returns, as ldd -r does: what
-// is missing defines nothing. An error says that the symbols of an object cannot be read.
+// undefined returns what [loader.Scope.Unbound] returns for the objects loaded at start, like ldd -r. Missing
+// libraries define nothing. An error says that the symbols of an object cannot be read.
 func undefined(s *loader.Load) (out []loader.Unbound, err error) {
 	if s.Role == loader.Static {
 		return nil, nil
@@ -160,12 +159,12 @@ func undefined(s *loader.Load) (out []loader.Unbound, err error) {
 	return out, nil
 }
 
-// symbols reports references that nothing in the process defines. Of a program they are certain, where every library
-// was found: what is bound at once, or is data, ends it. A library may take symbols from whoever opens it; of the
-// driver's and the toolkit's it is known whose they are.
+// symbols reports references that nothing in the process defines. They are certain for a program with all its
+// libraries: those bound at once, and those to data, end it. A library may take symbols from whoever opens it, but
+// the owner of the driver's and the toolkit's symbols is known.
 func (c *Case) symbols() {
 	lacks := func(o *loader.Object) bool { return !o.Found() || o.Err != "" || len(o.Lacks) > 0 }
-	// Of a loader that is not here, or is for another system, it is not known what it defines itself.
+	// What a loader defines itself is not known if it is not here, or for another system.
 	program := c.Role == loader.Program
 	if program && !c.Symbols || c.Main.Err != "" || !c.Interp.Found ||
 		slices.ContainsFunc(c.Objects[1:], func(o *loader.Object) bool {
@@ -183,7 +182,7 @@ func (c *Case) symbols() {
 	}
 	at := map[*loader.Object][]loader.Unbound{}
 	for _, u := range unbound {
-		// What glibc's own libraries lack is their loader's, which a build for another machine may have elsewhere.
+		// What glibc's own libraries lack is in their loader, which a build for another machine may have elsewhere.
 		if ours(u) && !files.OfGLibc(path.Base(u.In.Path)) && (program || u.In == c.Main && owner(u.Name) != "" ||
 			u.Aborts != nil && !u.Late) {
 			at[u.In] = append(at[u.In], u)
@@ -221,13 +220,13 @@ func (c *Case) symbols() {
 	}
 }
 
-// owner is [symbols.Owner]; "" where that is not known.
+// owner is [symbols.Owner]; "" if that is not known.
 func owner(symbol string) string { library, _ := symbols.Owner(symbol); return library }
 
 // ofDriver reports whether a function is one of the driver's.
 func (c *Case) ofDriver(symbol string) bool { return driver.Provides(owner(symbol)) }
 
-// brought are the objects that one brings, itself first, breadth first.
+// brought returns an object and what it brings, breadth first.
 func brought(o *loader.Object) []*loader.Object {
 	all := []*loader.Object{o}
 	for i := 0; i < len(all); i++ {
@@ -247,8 +246,8 @@ func Misses(o *loader.Object) bool {
 	})
 }
 
-// unbound reports what an object does not find in a scope; certain: the process does not start without it, or comes to
-// it.
+// unbound reports what an object does not find in a scope. certain: the process does not start without it, or will
+// need it.
 func (c *Case) unbound(o *loader.Object, all []loader.Unbound, certain bool, scope []*loader.Object) {
 	type group struct {
 		owner string
@@ -314,8 +313,8 @@ func (c *Case) unbound(o *loader.Object, all []loader.Unbound, certain bool, sco
 	}
 }
 
-// atOnce reports whether whoever opens a file binds all that it refers to: Python so opens its modules, and ctypes
-// libraries.
+// atOnce reports whether whoever opens a file binds all its references at once, as Python does for modules and ctypes
+// for libraries.
 func (c *Case) atOnce(o *loader.Object) bool {
 	if slices.ContainsFunc(c.Opened, func(p *loader.Opening) bool {
 		return p.Cause == loader.DlopenScript && slices.Contains(p.Brought, o)
