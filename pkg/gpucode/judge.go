@@ -118,6 +118,17 @@ func (f *File) Judge(g Capability, driver Version) Judgement {
 	})
 }
 
+// JudgeForced is Judge where CUDA_FORCE_PTX_JIT is set: the driver takes no cubin of the file (CUDA Programming Guide,
+// "CUDA Environment Variables").
+func (f *File) JudgeForced(g Capability, driver Version) Judgement {
+	return f.judge(func(c *Container) Outcome {
+		rest := *c
+		rest.Entries = slices.DeleteFunc(slices.Clone(c.Entries), func(e Entry) bool { return e.Kind == Cubin })
+		o, _ := rest.On(g, driver)
+		return o
+	})
+}
+
 // JudgeLater is Judge for the GPUs to come, for which PTX was asked for.
 func (f *File) JudgeLater(t Target) Judgement {
 	return f.judge(func(c *Container) Outcome { return c.onLater(t) })

@@ -175,3 +175,22 @@ func TestSum(t *testing.T) {
 		t.Errorf("%q, not %q", s, want)
 	}
 }
+
+// Where PTX is forced, cubins count for nothing.
+func TestJudgeForced(t *testing.T) {
+	for _, c := range []struct {
+		want int
+		of   []piece
+	}{
+		{0, []piece{cubin(86), ptx(86, 8, 0)}}, {0, []piece{cubin(90), ptx(75, 8, 0)}}, {209, []piece{cubin(86)}}, {222, []piece{cubin(86), ptx(86, 9, 0)}},
+		{209, []piece{cubin(86), ptx(90, 8, 0)}},
+	} {
+		f := code(t, part{".nv_fatbin", row(c.of)})
+		if j := f.JudgeForced(86, Version{12, 4}); j.Error != c.want {
+			t.Errorf("%v: %+v", c.of, j)
+		}
+		if j := f.Judge(86, Version{12, 4}); len(c.of) == 1 && j.Error != 0 {
+			t.Errorf("%v: not forced: %+v", c.of, j)
+		}
+	}
+}

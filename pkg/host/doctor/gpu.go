@@ -73,7 +73,12 @@ func described(drv *host.Driver, cuda string, gpus host.GPUs) string {
 }
 
 // Variables of the environment that CUDA heeds (CUDA Programming Guide, "CUDA Environment Variables").
-const visibleDevices, deviceOrder, disableJIT = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CUDA_DISABLE_PTX_JIT"
+const (
+	visibleDevices = "CUDA_VISIBLE_DEVICES"
+	deviceOrder    = "CUDA_DEVICE_ORDER"
+	disableJIT     = "CUDA_DISABLE_PTX_JIT"
+	forceJIT       = "CUDA_FORCE_PTX_JIT"
+)
 
 // setting returns a variable as a start has it: what its wrappers set, "" for one that they take away or empty, else this
 // process's own. t may be nil.
@@ -89,12 +94,14 @@ func (h *Doctor) setting(t *process.Start, name string) (value string, set bool)
 	return os.LookupEnv(name)
 }
 
-// checkJIT notes why the driver cannot compile PTX where a start has to.
+// checkJIT notes why the driver cannot compile PTX where a start has to, and that it takes nothing else.
 func (h *Doctor) checkJIT(d *Diagnosis, drv *host.Driver, t *process.Start) {
 	const compiler = "libnvidia-ptxjitcompiler.so"
 	missing := h.Kind(drv) == host.Discrete && !slices.ContainsFunc(drv.Libraries, func(lib host.Library) bool {
 		return lib.Name == compiler
 	})
+	force, _ := h.setting(t, forceJIT)
+	d.forced = force != "" && force != "0"
 	switch set, _ := h.setting(t, disableJIT); {
 	case set != "" && set != "0":
 		d.noJIT, d.noJITError = disableJIT+" is set", 223
@@ -141,6 +148,9 @@ func (h *Doctor) checkGPUCode(d *Diagnosis, load *loader.Load, gpus host.GPUs, c
 			continue
 		}
 		d.examined = append(d.examined, path.Base(o.Path))
+		if h.checkForced(d, o, code, targets, version, all) {
+			continue
+		}
 		failing, problems := 0, explain.Code(code, targets, version)
 		for _, p := range problems {
 			if p.ID == finding.GPUCodeMissing {
@@ -170,6 +180,30 @@ func (h *Doctor) checkGPUCode(d *Diagnosis, load *loader.Load, gpus host.GPUs, c
 			}
 		}
 	}
+}
+
+// checkForced says for which GPUs a library has machine code alone, of which nothing is taken where CUDA_FORCE_PTX_JIT is
+// set. all: there are no other GPUs. It reports whether there are such.
+func (h *Doctor) checkForced(d *Diagnosis, o *loader.Object, code *gpucode.File, targets []gpucode.Target,
+	version gpucode.Version, all bool) bool {
+	var names []string
+	answer := 0
+	for _, t := range targets {
+		runs, forced := code.Judge(t.Capability, version), code.JudgeForced(t.Capability, version)
+		if d.forced && runs.Error == 0 && forced.Error != 0 {
+			names, answer = append(names, t.String()), forced.Error
+		}
+	}
+	if names == nil {
+		return false
+	}
+	verdict := Warning
+	if all && len(names) == len(targets) && o.Certain() {
+		verdict = Bad
+	}
+	d.add(gpuCode, verdict, o.Path, "unset "+forceJIT, "%s has no PTX for %s, and %s is set", path.Base(o.Path),
+		strings.Join(names, " and "), forceJIT).Error = answer
+	return true
 }
 
 const gpuCode = "GPU code"
