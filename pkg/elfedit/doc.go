@@ -1,5 +1,5 @@
-// Package elfedit edits an ELF image. A caller says in a [Change] what the file is to say
-// afterwards, lets [Plan] make an [Edit] of it, a list of writes, and carries that out with [Edit.Apply].
+// Package elfedit edits an ELF image. A caller describes the file after the edit in a [Change]. [Plan] makes an
+// [Edit] of it, a list of writes, which [Edit.Apply] carries out.
 //
 // An edit passes through stages, each in files of its name:
 //

@@ -98,8 +98,8 @@ func (p *planner) inPadding() (*layout, error) {
 }
 
 // readOnlySegments returns the string table's segment and then the other read-only ones. The others are left out if
-// the table would leave its own segment empty, because GNU strip and objcopy give a PT_LOAD without a section an
-// offset with which the file does not load.
+// the table would leave its own segment empty. GNU strip and objcopy give a PT_LOAD without a section an offset with
+// which the file does not load.
 func (p *planner) readOnlySegments(own *elfimage.Prog) []*elfimage.Prog {
 	segs := append(make([]*elfimage.Prog, 0, 4), own)
 	if p.im.onlyStrings(own) {

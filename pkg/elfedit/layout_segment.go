@@ -153,8 +153,8 @@ func (p *planner) moves(l *layout) (m moves, err error) {
 	return m, nil
 }
 
-// A headerPlace is what a layout needs for one more segment: a program header to replace, or blocks after the table
-// that make room for one, or a segment that becomes longer instead.
+// A headerPlace is what a layout needs for one more segment. It is a program header to replace, or blocks after the
+// table that make room for one, or a segment that becomes longer instead.
 type headerPlace struct {
 	null      int // index of the program header that gives up its place, or -1
 	relocated *relocation

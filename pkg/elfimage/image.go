@@ -564,9 +564,8 @@ func (im *Image) isDetached(dyn *Prog) bool {
 	return false
 }
 
-// checkSegments refuses what the loader cannot map: a PT_LOAD outside the file,
-// larger in the file than in memory, out of order or in conflict with another
-// (gABI, "Program Loading": entries ascend by p_vaddr).
+// checkSegments refuses what the loader cannot map: a PT_LOAD outside the file, larger in the file than in memory,
+// out of order, or in conflict with another. Entries must ascend by p_vaddr (gABI, "Program Loading").
 func (im *Image) checkSegments() error {
 	var last *Prog
 	for i := range im.Progs {

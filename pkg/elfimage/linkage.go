@@ -320,10 +320,10 @@ func (l *Linkage) Exports() bool {
 	return false
 }
 
-// Defines reports whether a reference of another object, or a copy relocation of this one's, binds to a definition of
-// this one (do_lookup_x and check_match of glibc elf/dl-lookup.c; musl compares no versions, and passes over those
-// that are not the default). budget is reduced by the number of compared symbols, which are many in a malicious
-// table; the answer is false once it is used up.
+// Defines reports whether a reference of another object, or a copy relocation of this one, binds to a definition of
+// this one (do_lookup_x and check_match of glibc elf/dl-lookup.c). musl compares no versions, and passes over those
+// that are not the default. budget is reduced by the number of compared symbols, which are many in a malicious table;
+// the answer is false once it is used up.
 //
 // glibc before 2.41 fails at an assertion instead if there is no DT_VERSYM and the reference has a version of this
 // object.

@@ -8,7 +8,7 @@ import (
 
 // DynSymbols returns the file offset and the number of the dynamic symbols. The
 // loader needs no count; it is in the section header, or follows from the
-// hash table. known is false where it cannot be determined.
+// hash table. known is false if it cannot be determined.
 func (im *Image) DynSymbols() (off, n uint64, known bool) {
 	tab, ok := im.Dyn(elf.DT_SYMTAB)
 	if !ok {

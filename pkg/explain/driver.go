@@ -61,7 +61,7 @@ const (
 	FromOther   Origin = "other"
 )
 
-// Verdict is what there is to say of one driver library.
+// Verdict is the judgement on one driver library.
 type Verdict struct {
 	Soname string `json:"soname"`
 	Origin Origin `json:"origin"`

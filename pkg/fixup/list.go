@@ -245,9 +245,8 @@ func (r *Resolver) originEntries(o *Object) []string {
 	return out
 }
 
-// spell writes a directory as an entry: with BuildOrigins, as the entry of the
-// file that names it in terms of $ORIGIN, where there is one; with Repair, as the
-// file spells it.
+// spell writes a directory as an entry. With BuildOrigins, that is the file's entry that names it in terms of
+// $ORIGIN, if there is one. With Repair, it is as the file spells it.
 func (r *Resolver) spell(o *Object, dir string, origins []string) string {
 	if r.s.Mode == Repair {
 		for _, e := range runpath.Parse(o.List) {
@@ -273,8 +272,7 @@ func (r *Resolver) spell(o *Object, dir string, origins []string) string {
 	return dir
 }
 
-// relative writes an entry that lies below the same path of the tree as the file in
-// terms of $ORIGIN.
+// relative writes an entry in terms of $ORIGIN if it is below the same path of the tree as the file.
 func (r *Resolver) relative(o *Object, entry string) string {
 	if strings.Contains(entry, "$") || !strings.HasPrefix(entry, "/") {
 		return entry
@@ -301,10 +299,10 @@ func below(p, dir string) bool {
 	return p == dir || strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// entry is a run path entry while the order is looked for.
+// entry is a run path entry during the search for an order.
 type entry struct {
 	text string
-	dir  *dir // where it leads; nil where that is not known
+	dir  *dir // where it leads; nil if that is not known
 }
 
 // entries looks for where the entries of a file's run path lead.
@@ -323,10 +321,9 @@ func (ix *Index) entry(o *Object, text string) entry {
 	return entry{text: text}
 }
 
-// ordered makes sure that the loader takes what was chosen. It searches the entries
-// from the first to the last and takes the first file of the name that is for its
-// machine, whatever versions that defines. So a directory with another file of the
-// name must stand after the one that was chosen. Where one candidate exists, nothing moves.
+// ordered makes sure that the loader takes what was chosen. The loader searches the entries in order and takes the
+// first file of the name for its machine, whatever versions that defines. So a directory with another file of the
+// name must come after the chosen one. If there is only one candidate, nothing moves.
 func (r *Resolver) ordered(p *Plan, entries []entry) []entry {
 	o, in := p.Object, p.in
 	if in != nil {

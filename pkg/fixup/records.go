@@ -40,7 +40,7 @@ type home struct {
 
 // folder is a directory in which records were looked for.
 type folder struct {
-	dir     *os.File // nil where it cannot be opened
+	dir     *os.File // nil if it cannot be opened
 	renamed func() map[identity]string
 }
 

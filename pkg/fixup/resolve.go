@@ -636,7 +636,7 @@ func (r *Resolver) inLibC(p *Plan, name string) (ok bool, why *Rejection) {
 		if !o.program() {
 			return true, f.rejected
 		}
-		// If its interpreter is not here, it has a C library where that is.
+		// If its interpreter is not here, the file has a C library where the interpreter is.
 		return r.ix.loader.Interpreter(o.Interp, o.ABI).Why != "" || f.path != "", f.rejected
 	}
 	if in.libC == Musl && loader.MuslItself(name) {

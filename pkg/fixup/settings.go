@@ -17,21 +17,21 @@ const (
 	// with $ORIGIN. Nothing of the host counts, unless there are no [Settings.Interpreters].
 	Build Mode = iota
 	BuildOrigins
-	// Repair is by hand, and keeps what works: a file in which nothing is missing stays as it is, a library that the
-	// loader already finds for a file is found, and what is found else goes behind the entries that it has.
+	// Repair is by hand, and keeps what works. A file without missing libraries stays as it is, and a library that
+	// the loader already finds counts as found. Entries for other libraries go behind those that the file has.
 	Repair
-	// Replace is by hand, too, and replaces run paths as Build does: what the loader finds counts behind the candidates.
+	// Replace is by hand, too, and replaces run paths like Build. What the loader finds counts after the candidates.
 	Replace
 )
 
-// ByHand reports whether the run is no build.
+// ByHand reports whether the run is by hand, and not in a build.
 func (m Mode) ByHand() bool { return m == Repair || m == Replace }
 
 // Settings says how libraries are chosen and what run paths are made of.
 type Settings struct {
 	Mode Mode
-	// Tag is what run paths that change are to have. DT_NULL: DT_RUNPATH, and with Repair a DT_RPATH where
-	// something would else not be found that is.
+	// Tag is the tag of run paths that change. DT_NULL: DT_RUNPATH, or with Repair a DT_RPATH if something that is
+	// found now would otherwise not be found.
 	Tag elf.DynTag
 	// Interpreters, one for each machine; files for other machines are skipped.
 	// None: every program keeps its own, and files for Machines are worked on.

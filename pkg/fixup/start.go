@@ -67,7 +67,7 @@ func (s *start) loadsOneOf(plans map[*Plan]bool) bool {
 	return false
 }
 
-// start asks what one start would do.
+// start asks the loader what one start would do.
 func (w *loop) start(l *loader.Loader, p *Plan) *start {
 	s := &start{plan: p, loads: map[*Plan]bool{p: true}}
 	load, err := l.Start(p.Object.Real, p.runsOn(), loader.Environment{})

@@ -338,7 +338,7 @@ func (in *Interpreter) muslConstants(data []byte) {
 func (l *Loader) muslSearch(in *Interpreter, y *system) {
 	dirs := in.Dirs
 	if f, err := l.files.Read(in.Cache, 1<<20); !os.IsNotExist(err) {
-		y.rule, dirs = ByPathFile, strings.FieldsFunc(string(f), muslSeparator) // none where it cannot be read
+		y.rule, dirs = ByPathFile, strings.FieldsFunc(string(f), muslSeparator) // none if it cannot be read
 	}
 	for _, dir := range dirs {
 		y.dirs = append(y.dirs, element{dir, dir, ""})

@@ -8,10 +8,11 @@
 // LD_LIBRARY_PATH, LD_PRELOAD and LD_AUDIT decide what is loaded, except in set-user-ID programs. The program names
 // its loader, and the loader has its C library. The package starts finds what a name starts.
 //
-// A [State] is what is in the process: the objects in the order of loading, their names, the rule by which each was
-// found, and where the loader looked for those that were not. [Start.Begin] returns the first state, before main. A
-// call of dlopen succeeds as a whole, or leaves the state as it was ([loader.Load.Open] has the rules). A failed call
-// is remembered in Failed, beside the state, so that it can be reported; it is not in the process.
+// A [State] is what is in the process: the objects in the order of loading, with their names and the rule by which
+// each was found. It also says where the loader looked for those that were not found. [Start.Begin] returns the first
+// state, before main. A call of dlopen succeeds as a whole, or leaves the state as it was ([loader.Load.Open] has the
+// rules). A failed call is remembered in Failed, beside the state, so that it can be reported; it is not in the
+// process.
 //
 // [State.OpenAll] follows what may be opened: what notes name (.note.dlopen), and names in read-only data, which are
 // guesses. The [loader.Cause] of an opening tells how sure it is. A needed library is loaded, a library in a note may

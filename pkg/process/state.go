@@ -35,9 +35,9 @@ func (s *State) Touches(files func(file string) bool) bool {
 		slices.ContainsFunc(s.Audits, func(a *loader.Load) bool { return slices.ContainsFunc(a.Objects, in) })
 }
 
-// Likely returns a filter for the names among an object's constants that are worth following: the driver's and the
-// toolkit's, those that it is meant to open, and all whole strings of the file itself. What a library such as
-// libc.so.6 may open, and what the driver opens of its own, is followed only if all is set.
+// Likely returns a filter for the names among an object's constants that are worth following. These are the driver's
+// and the toolkit's, those that the object is meant to open, and all whole strings of the file itself. What a library
+// such as libc.so.6 may open, and what the driver opens of its own, is followed only if all is set.
 func (s *State) Likely(all bool) func(*loader.Object, files.Literal) bool {
 	return func(o *loader.Object, l files.Literal) bool {
 		if all || o == s.Main {
@@ -47,8 +47,8 @@ func (s *State) Likely(all bool) func(*loader.Object, files.Literal) bool {
 	}
 }
 
-// Meant reports whether a library opens a name among its constants, as far as files show: it calls dlopen itself, and
-// a run path that leads to a file of that name was made for it.
+// Meant reports whether a library opens a name among its constants, as far as files show. It does if it calls dlopen
+// itself, and a run path made for it leads to a file of that name.
 func (s *State) Meant(o *loader.Object, l files.Literal) bool {
 	if !l.Exact || l.Path != "" || !o.Found() || o.File == nil {
 		return false

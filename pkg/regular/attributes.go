@@ -111,7 +111,7 @@ func SameAttributes(from, to int) error {
 	return label
 }
 
-// attributes returns a file's extended attributes; none where the file system has none.
+// attributes returns a file's extended attributes; none if the file system has none.
 func attributes(fd int) (map[string][]byte, error) {
 	names, err := sized(func(b []byte) (int, error) { return unix.Flistxattr(fd, b) })
 	if errors.Is(err, unix.ENOTSUP) || err == nil && len(names) == 0 {

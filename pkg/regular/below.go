@@ -69,8 +69,8 @@ func notLink(fd int) error {
 	return err
 }
 
-// RootBelow opens a directory by a path below an open one, as [OpenBelow] does: what Resolve of a sysroot.Root returned.
-// Directories on the way may be such as can be searched and not read, as homes are.
+// RootBelow opens a directory below an open one, like [OpenBelow]. The path is one that Resolve of a sysroot.Root
+// returned. Directories on the way may be searchable but not readable, like homes.
 func RootBelow(top *os.Root, inside string) (at *os.Root, err error) {
 	if inside = strings.Trim(inside, "/"); inside == "" || inside == "." {
 		return top.OpenRoot(".")
@@ -88,8 +88,8 @@ func RootBelow(top *os.Root, inside string) (at *os.Root, err error) {
 	return at, err
 }
 
-// RootOf opens a directory that is open: by name with open, or, where that leads elsewhere meanwhile or may not be read on
-// the way, by its descriptor.
+// RootOf opens an open directory again. It uses open with the name, or the descriptor if the name leads elsewhere by
+// now or the way may not be read.
 func RootOf(it *os.File, name string, open func(name string) (*os.Root, error)) (*os.Root, error) {
 	want, err := it.Stat()
 	if err != nil {
@@ -109,7 +109,7 @@ func RootOf(it *os.File, name string, open func(name string) (*os.Root, error)) 
 	return at, err
 }
 
-// InRoot calls f with an open directory as a file.
+// InRoot calls f with an open directory as an *os.File.
 func InRoot(dir *os.Root, f func(*os.File) error) error {
 	file, err := dir.Open(".")
 	if err != nil {
@@ -119,7 +119,7 @@ func InRoot(dir *os.Root, f func(*os.File) error) error {
 	return f(file)
 }
 
-// ReadBelow returns the contents of a regular file in an open directory, which is no link: see [ReadIn].
+// ReadBelow returns the contents of a regular file in an open directory; it must not be a link. See [ReadIn].
 func ReadBelow(dir *os.Root, name string, limit int64) (b []byte, read fs.FileInfo, err error) {
 	err = InRoot(dir, func(f *os.File) error {
 		b, read, err = ReadIn(f, name, limit)

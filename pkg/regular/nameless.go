@@ -55,7 +55,7 @@ type temporary struct {
 	has        bool // the file has that name
 }
 
-// NewNameless makes an empty file of mode 600 in the directory at, which is to be called base there.
+// NewNameless makes an empty file of mode 600 in the directory at, for the name base there.
 func NewNameless(at int, base string) (*Nameless, error) {
 	n := &Nameless{names: []temporary{{at: at, base: base}}}
 	err := error(unix.EOPNOTSUPP)

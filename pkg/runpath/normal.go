@@ -88,9 +88,9 @@ func (s *Settings) owner(key, driverLink, compatDir string) owner {
 	return other
 }
 
-// Apply returns the list as the maps leave it, in normal form: compat directories,
-// the driver link, every other entry in its order and spelling (the driver link
-// last with DriverLast); no empty entry unless KeepEmpty. The list is not modified.
+// Apply returns the list as the maps leave it, in normal form. It has compat directories, the driver link (last with
+// DriverLast), and every other entry in its order and spelling. It has no empty entry unless KeepEmpty. The given
+// list is not modified.
 //
 // The entry alone decides whether a tool owns it. The entries that no tool owns decide what a map asks for, and no
 // map adds or removes these (a removed stub directory leaves the driver link behind). So the maps commute.

@@ -51,8 +51,7 @@ func (t Tokens) Ignored() string {
 const maxExpanded = 8192
 
 // Expand is _dl_dst_substitute of elf/dl-load.c: it replaces $ORIGIN, $LIB and $PLATFORM, with or without braces. The
-// result is "" where the string is to be ignored. A result that is too long for a path may be cut, and is still too
-// long then.
+// result is "" if the string is ignored. A result that is too long for a path may be cut, and is still too long then.
 func (t Tokens) Expand(s string) string {
 	if !strings.Contains(s, "$") {
 		return s

@@ -351,7 +351,7 @@ func (f *File) openReadOnly(flags int) (fd int, err error) {
 }
 
 // lock takes the lock by which editors of a file wait for each other (flock(2)). It then makes sure that the file is
-// the one that was read, unchanged, and that its name still leads to it: an edit of a copy gives the name to another
+// the one that was read, unchanged, and that its name still leads to it. An edit of a copy gives the name to another
 // file. Closing the descriptor gives the lock back.
 func (f *File) lock(fd int) error {
 	if f.ctx != nil && !f.alone {

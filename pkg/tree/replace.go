@@ -208,7 +208,7 @@ func (f *File) mayBeWritten() bool {
 	return true
 }
 
-// fill gives a new file what is to be in it, and what else the file has.
+// fill gives a new file its contents, and the old file's attributes.
 func (f *File) fill(n *regular.Nameless, r *Replacing, apply func(Copy) error) error {
 	fd := n.FD()
 	if !r.Anew {
@@ -270,7 +270,7 @@ func (f *File) copyTo(to int, without []Span) error {
 	return regular.Uninterrupted(func() error { return unix.Ftruncate(to, size) })
 }
 
-// copyData copies what is no hole.
+// copyData copies everything but holes.
 func (c *contents) copyData(to int, at, end int64) error {
 	sparse := c.stat.Blocks*512 < c.Size() // stat(2)
 	for at < end {

@@ -65,10 +65,9 @@ func (e *Stopped) Error() string {
 
 func (e *Stopped) Unwrap() error { return e.Cause }
 
-// Walk calls visit for every regular file that the paths name or that lies below
-// them, from up to Options.Jobs goroutines, and emit, from the calling goroutine,
-// for each result that visit wants kept. Results come in the order of the paths,
-// and within a directory in the order of the names' bytes.
+// Walk calls visit for every regular file that the paths name or that is below them, from up to Options.Jobs
+// goroutines. It calls emit, from the calling goroutine, for each result that visit wants kept. Results come in the
+// order of the paths, and within a directory in the order of the names' bytes.
 //
 // A path that cannot be read is visited with [File.Err] set. Hard links to one
 // file, and a file reached twice, are visited once in full, by their first path;
@@ -113,7 +112,7 @@ func Files[R any](ctx context.Context, targets []Target, o Options, visit func(*
 // make the program 120 kB larger.
 func emitting[R any](emit func(R)) func(any) {
 	return func(result any) {
-		r, _ := result.(R) // nil where R is an interface
+		r, _ := result.(R) // nil if R is an interface
 		emit(r)
 	}
 }
@@ -675,7 +674,7 @@ func (w *walker) clean(d *dir, name, path string) {
 type filesTask struct {
 	w      *walker
 	root   *Root
-	dir    *dir   // nil where the file is the root itself
+	dir    *dir   // nil if the file is the root itself
 	prefix string // of the names, in reports
 	names  []string
 	real   string // see [Root]
