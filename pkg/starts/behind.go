@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -98,6 +99,13 @@ func started(l *loader.Loader, file string, through Through) process.Start {
 		}
 		if python && t.Script == "" {
 			t.Script = t.File
+		}
+		if w.Bare {
+			for _, name := range slices.Concat(slices.Collect(maps.Keys(vars)), heeded) {
+				if _, set := w.Set[name]; !set && at.Variable(name) != "" {
+					w.Set[name] = ""
+				}
+			}
 		}
 		for name, value := range w.Set {
 			switch v := vars[name]; {

@@ -339,6 +339,7 @@ func TestCUDAsVariablesOfAWrapper(t *testing.T) {
 		"unset CUDA_VISIBLE_DEVICES\nexec /bin/true\n":                                        {"CUDA_VISIBLE_DEVICES": ""},
 		"CUDA_VISIBLE_DEVICES= LD_LIBRARY_PATH= exec /bin/true\n":                             {"CUDA_VISIBLE_DEVICES": ""},
 		"export CUDA_VISIBLE_DEVICES=-1\nexec /bin/true\n":                                    {},
+		"exec env -i A=b /bin/true\n":                                                         {"CUDA_VISIBLE_DEVICES": ""},
 	} {
 		if err := os.WriteFile(file, []byte("#!/bin/sh\n"+text), 0o755); err != nil {
 			t.Fatal(err)

@@ -18,6 +18,8 @@ type Wrapper struct {
 	Loader string
 	// Set are the variables that the program has then and that were not so before, "" for one that is gone or emptied.
 	Set map[string]string
+	// Bare: the program has no variables but those that are set, as by env -i.
+	Bare bool
 	// Unsure is what is not known: of the variables those of which a part is computed, which is left out, [Program] where
 	// it may be another one, and [Environment] where the script reads another one.
 	Unsure []string
@@ -135,6 +137,7 @@ type shell struct {
 	program string
 	loader  string   // that starts it
 	sure    bool     // of the program
+	bare    bool     // it has only the variables that are set here
 	ends    bool     // the script may have come to its end before
 	others  []string // programs that it may have started in its place before
 	reads   bool     // what the environment is after other scripts, or computed commands
@@ -175,7 +178,7 @@ func (sh *shell) runs() int {
 }
 
 func (sh *shell) wrapper() Wrapper {
-	w := Wrapper{Set: map[string]string{}}
+	w := Wrapper{Set: map[string]string{}, Bare: sh.bare}
 	if !strings.Contains(sh.program, unknown) {
 		w.Program, w.Loader, w.Sure = sh.program, sh.loader, sh.sure && !sh.ends
 	}
@@ -187,7 +190,7 @@ func (sh *shell) wrapper() Wrapper {
 	}
 	for name, v := range sh.vars {
 		emptied := v.set && v.text == "" // which is not the same as not to have it
-		if !v.exported || v.text == sh.Variable(name) && !emptied {
+		if !v.exported || v.text == sh.Variable(name) && !emptied && !sh.bare {
 			continue
 		}
 		if strings.Contains(v.text, unknown) {
@@ -740,6 +743,7 @@ func (sh *shell) simple(words []word, runs int) int {
 		return true
 	}
 	exec := false
+	var before map[string]variable // env -i
 	for len(words) > 0 {
 		switch w := words[0].text; {
 		case slices.Contains([]string{"export", "declare", "typeset", "readonly", "local"}, w):
@@ -797,6 +801,9 @@ func (sh *shell) simple(words []word, runs int) int {
 						sh.vars[words[0].text] = variable{exported: true}
 					}
 				}
+				if o := words[0].text; path.Base(w) == "env" && (o == "-" || o == "-i" || o == "--ignore-environment") {
+					before, sh.vars = sh.vars, map[string]variable{"PWD": {text: sh.parameter("PWD"), set: true}}
+				}
 			}
 			words = words[min(of.operands, len(words)):]
 		case assign(w, len(words) > 1 || exec):
@@ -805,7 +812,11 @@ func (sh *shell) simple(words []word, runs int) int {
 			sh.call(sh.functions[w], words[1:], runs)
 			return -1
 		default:
-			sh.starts(words, exec, runs)
+			if taken := sh.starts(words, exec, runs); before != nil && !taken {
+				sh.vars = before
+			} else if before != nil {
+				sh.bare = true
+			}
 			return -1
 		}
 	}
@@ -839,11 +850,11 @@ var builtins = []string{"[", "[[", "test", "echo", "printf", "kill", "pwd", "tru
 
 // starts takes the program that a command starts for that of the wrapper: in the wrapper's place, or as what a script
 // does at last with the arguments that it was given.
-func (sh *shell) starts(words []word, exec bool, runs int) {
+func (sh *shell) starts(words []word, exec bool, runs int) (taken bool) {
 	program := words[0].text
 	if program == "" || slices.Contains(builtins, program) || !exec &&
 		!slices.ContainsFunc(words[1:], func(w word) bool { return w.quoted && w.text == unknown }) {
-		return
+		return false
 	}
 	if !strings.Contains(program, "/") && sh.Find != nil {
 		program = sh.Find(program)
@@ -858,13 +869,13 @@ func (sh *shell) starts(words []word, exec bool, runs int) {
 		loader == "ld64.so.2") {
 		if rest := sh.byLoader(words[1:]); len(rest) > 0 {
 			sh.loader = path.Clean(program)
-			sh.starts(rest, true, runs)
-			return
+			return sh.starts(rest, true, runs)
 		}
 	}
 	if sh.program, sh.sure = path.Clean(program), exec && runs == 1; exec && !sh.sure {
 		sh.others = append(sh.others, sh.program)
 	}
+	return true
 }
 
 // byLoader takes the loader's own arguments (elf/rtld.c) off those of a command, up to the program; it is empty where

@@ -49,6 +49,9 @@ func TestWrapped(t *testing.T) {
 		"function":                  "usage() {\n  export LD_LIBRARY_PATH=/none\n  exec /none\n}\nfunction other {\n exec /none\n}\n" + start,
 		"env":                       "exec env LD_LIBRARY_PATH=/e -u LD_PRELOAD \"~/bin/.p-wrapped\" \"$@\"",
 		"env after":                 "exec env -u LD_LIBRARY_PATH LD_PRELOAD=~/l.so ~/bin/.p-wrapped \"$@\"",
+		"env -i":                    "export LD_PRELOAD=/none.so\nexec env -i LD_AUDIT=/a LD_LIBRARY_PATH=$LD_LIBRARY_PATH ~/bin/.p-wrapped \"$@\"",
+		"env -":                     "export LD_PRELOAD=/none.so\nenv - ~/bin/.p-wrapped \"$@\"",
+		"env -i of another program": "export LD_AUDIT=/a\nenv -i true\n" + start,
 		"without exec":              "LD_LIBRARY_PATH=/w:/v \"~/bin/.p-wrapped\" \"$@\"\n",
 		"true":                      "if true; then\n  exec ~/libexec/p\nfi\n" + start,
 		"quotes":                    "export LD_LIBRARY_PATH='/it'\\''s/$HERE':\"/a\\\"b\"\n" + start,
@@ -100,7 +103,7 @@ func TestWrapped(t *testing.T) {
 			got := w.Program + "\n"
 			for _, name := range names {
 				value, set := w.Set[name]
-				if !set && name == "LD_LIBRARY_PATH" {
+				if !set && name == "LD_LIBRARY_PATH" && !w.Bare {
 					value = given
 				}
 				got += name + "=" + value + "\n"
