@@ -59,6 +59,24 @@ func (r *Resolver) tooNew(program string, lib *Object) (why string) {
 	return ""
 }
 
+// loadedBefore reports whether the program that opens a library of the tree has something of a name by then.
+func (r *Resolver) loadedBefore(o *Object, name string) bool {
+	return r.s.Opener != nil && !o.program() && r.there(r.s.Opener(o.Real))[name] != nil
+}
+
+// openedBy is the interpreter of the program that opens a library of the tree; "" if none is known, or its interpreter
+// is not here. Nix's has no ld.so.cache and no /usr/lib, so what the usual one finds there says nothing.
+func (r *Resolver) openedBy(o *Object) string {
+	if r.s.Opener == nil || o.program() {
+		return ""
+	}
+	in := r.ix.interpreterOf(r.s.Opener(o.Real))
+	if in == "" || r.ix.loader.Interpreter(in, o.ABI).Why != "" {
+		return ""
+	}
+	return in
+}
+
 // Outside is the plan of a program that no run changes; nil if it cannot be read.
 func (r *Resolver) Outside(program string) *Plan {
 	o := r.ix.file(program)

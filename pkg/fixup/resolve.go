@@ -162,6 +162,7 @@ type Plan struct {
 	stays   bool // the run path, and its tag
 	mapped  bool // Settings.Map has added or removed entries
 	in      *Interpreter
+	opener  string // the interpreter of the program that opens it, of a library; "" for the usual one
 }
 
 // Lack is a file outside the tree that lacks libraries, so that what loads it fails.
@@ -462,6 +463,7 @@ func (r *Resolver) asWritten(p *Plan) {
 func (r *Resolver) interpreter(p *Plan) *Interpreter {
 	o := p.Object
 	if len(r.interpreters) == 0 {
+		p.opener = r.openedBy(o)
 		if r.s.Machines != nil && !slices.Contains(r.s.Machines, o.ABI.Machine) {
 			p.Skip = fmt.Sprintf("its architecture (%s) is not this machine's", arch(o))
 		} else if !compatible(elf.ELFOSABI_LINUX, o.ELF.OSABI) {
@@ -543,7 +545,7 @@ func (r *Resolver) meet(p *Plan, n *Need) {
 				return
 			}
 			n.Outcome = InLibC
-			if in != nil && r.s.Mode == Repair && n.Cause == loader.Needed {
+			if (in != nil || p.opener != "") && r.s.Mode == Repair && n.Cause == loader.Needed {
 				r.besideInterpreter(p, n, name)
 			}
 			return
@@ -615,7 +617,7 @@ func (p *Plan) runsOn() string {
 	case p.in != nil:
 		return p.in.Path
 	}
-	return ""
+	return p.opener
 }
 
 // stubAt reports whether a library is in a stub directory, or leads into one.
@@ -632,7 +634,7 @@ func (r *Resolver) inLibC(p *Plan, name string) (ok bool, why *Rejection) {
 		if !files.OfCLibrary(name) || r.today == nil {
 			return files.OfCLibrary(name), nil
 		}
-		f := r.today.find(o, "", name)
+		f := r.today.find(o, p.opener, name)
 		if !o.program() {
 			return true, f.rejected
 		}

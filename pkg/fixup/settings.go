@@ -62,7 +62,7 @@ type Settings struct {
 	// A library of another package is then no surprise.
 	Loaded func(file, name string) bool
 	// Opener, if not nil, returns the program that opens a library of the tree, by its real path; "" if none is
-	// known. Nothing that it opens can have what its C library lacks.
+	// known. Its loader finds what the library needs, and nothing that it opens can have what its C library lacks.
 	Opener func(library string) string
 	// Map is applied to every run path at the end. It is called from several goroutines.
 	Map func(o *Object, l runpath.List) runpath.List

@@ -165,6 +165,8 @@ func (w *loop) gone(load *loader.Load, u loader.Use, n *Need) bool {
 	switch {
 	case driver.Provides(path.Base(u.Name)), files.OfCLibrary(u.Name) && (found || !load.Interp.Found):
 		return false
+	case !found && w.r.loadedBefore(main.Object, u.Name):
+		return false
 	case n != nil && (n.Outcome == Ignored || n.Outcome == Optional || n.Outcome == Absolute || n.Outcome == InLibC):
 		return false
 	case n != nil && n.inherited && !main.Object.program(): // it finds that only through a program of the tree
