@@ -27,7 +27,8 @@ type Options struct {
 	Loads bool // keep what each file loads in its report
 	// Imported says what an import of a package of Python's reaches: what nothing reaches is no error; nil in a build.
 	Imported func() *starts.Imported
-	Noted    bool // keep there what its resolution note alone names, and ask the store what entries cost: for --closure
+	Openers  starts.Openers // the interpreters of Python that open libraries; none in a build
+	Noted    bool           // keep there what its resolution note alone names, and ask the store what entries cost: for --closure
 }
 
 // Auditor examines files. It is safe for concurrent use.
@@ -35,6 +36,7 @@ type Auditor struct {
 	*check.Checker
 	loads, noted bool
 	imported     func() *starts.Imported
+	openers      starts.Openers
 }
 
 // New returns an auditor.
@@ -49,7 +51,7 @@ func New(l *loader.Loader, o Options) *Auditor {
 	if o.Imported == nil {
 		o.Imported = func() *starts.Imported { return nil }
 	}
-	return &Auditor{check.New(l, o.Options), o.Loads, o.Noted, o.Imported}
+	return &Auditor{check.New(l, o.Options), o.Loads, o.Noted, o.Imported, o.Openers}
 }
 
 // An Audit examines files that belong together: what one of them lacks on its own
@@ -144,12 +146,13 @@ func (u *Audit) Script(p string, head []byte, text string, lang syntax.Language)
 
 // starts returns the starts of a file: those by wrappers where there are any, sorted, else its own.
 func (u *Audit) starts(path string) []process.Start {
-	if at, _, err := u.a.Loader.Files().Resolve(u.a.Loader.Absolute(path)); err == nil && len(u.known.starts[at]) > 0 {
+	at, _, err := u.a.Loader.Files().Resolve(u.a.Loader.Absolute(path))
+	if err == nil && len(u.known.starts[at]) > 0 {
 		all := u.outermost(u.known.starts[at])
 		sort.Slice(all, func(i, j int) bool { return strings.Join(all[i].Via, " ") < strings.Join(all[j].Via, " ") })
 		return all[:min(len(all), maxStarts)]
 	}
-	return []process.Start{{Environment: u.a.Loader.Environment()}}
+	return []process.Start{{Environment: u.a.Loader.Environment(), Interpreter: u.a.openers.Loader(u.a.Loader, at)}}
 }
 
 // outermost returns those of some starts of a program whose wrapper no wrapper of the others starts.

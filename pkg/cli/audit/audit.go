@@ -142,6 +142,7 @@ func auditPaths(s *walk.Session, c *command.Line) error {
 	}
 	if !s.InPackage && !options.Noted {
 		options.Imported = starts.Importing(s.Context, l, s.Paths)
+		options.Openers = starts.OpenersOf(l, s.Paths)
 	}
 	if c.Bool("fix") {
 		if l, err = fix(s, c, l, options, &out); err == nil && l == nil {

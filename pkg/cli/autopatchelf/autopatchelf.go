@@ -169,7 +169,7 @@ type autoPatchelf struct {
 	inPlace    bool
 	// imported is what Python does with the files of the paths.
 	imported func() *starts.Imported
-	pythons  pythons
+	pythons  starts.Openers
 }
 
 func newAutoPatchelf(c *command.Line, s *walk.Session) (*autoPatchelf, error) {
@@ -237,8 +237,8 @@ func newAutoPatchelf(c *command.Line, s *walk.Session) (*autoPatchelf, error) {
 			return nil, err
 		}
 		a.imported = starts.Importing(s.Context, l, a.sources.Paths)
-		a.pythons = pythonsOf(a.sources.Paths)
-		a.settings.Opener = a.pythons.opens
+		a.pythons = starts.OpenersOf(l, a.sources.Paths)
+		a.settings.Opener = a.pythons.Program
 	}
 	a.settings.Loaded = func(file, name string) bool { return a.imported().Loads(file, name) }
 	return a, nil
@@ -466,11 +466,11 @@ func (a *autoPatchelf) tellUnstarted(resolver *fixup.Resolver, plans []*fixup.Pl
 			remedy.Quote(usual))
 	}
 	for _, python := range a.pythons { // which a run on the tree leaves alone, as all that is outside
-		p := resolver.Outside(python.program)
-		if p == nil || p.NoLoader == "" || a.pythons.opens(p.Object.Real) != "" {
+		p := resolver.Outside(python.Program)
+		if p == nil || p.NoLoader == "" || a.pythons.Program(p.Object.Real) != "" {
 			continue
 		}
-		a.Log.WithField("path", python.path).Warnf("its Python does not start here: the loader that it asks for, %s, %s; fix: %s; "+
+		a.Log.WithField("path", python.Path).Warnf("its Python does not start here: the loader that it asks for, %s, %s; fix: %s; "+
 			"on NixOS, programs.nix-ld.enable = true lets it start as it is", command.Printable(p.Object.Interp), p.NoLoader,
 			remedy.Quote("runpath", "edit", "--interpreter", cmp.Or(resolver.UsualInterpreter(p), "LOADER"), p.Object.Real))
 	}
