@@ -344,10 +344,10 @@ func (c *Case) compat(v *Verdict, o *loader.Object, where, dir string) {
 		}); i >= 0 && !c.IsCompat(c.Load, path.Dir(c.Objects[i].Path), path.Dir(c.Objects[i].Path)) {
 			v.Good, v.Kind = false, finding.CompatHarms
 			v.Text = fmt.Sprintf(
-				"%sthe compat directory %s, and libcuda.so.1 is %s, of another driver: one does not take what the other makes "+
-					"(218).", where, dir, c.Objects[i].Path)
+				"%sthe compat directory %s, and libcuda.so.1 is %s, of another driver: neither takes what the other "+
+					"makes (218).", where, dir, c.Objects[i].Path)
 			v.Remedy = remedy.Do(
-				"let both come from one of them: runpath normalize puts the compat directory first, for all of its libraries")
+				"take both from one driver: runpath normalize puts the compat directory first, for all its libraries")
 		}
 		return
 	}

@@ -201,7 +201,7 @@ func (c *Case) environment() {
 	if first != nil {
 		c.report(on(finding.ByEnvironment, first, first.NeededBy,
 			remedy.Do("name a directory in LD_LIBRARY_PATH that has the driver's libraries alone, as hostDriver run does"),
-			"LD_LIBRARY_PATH also decides what is no library of the driver: %s", remedy.List(decided)))
+			"LD_LIBRARY_PATH also decides about libraries that are not the driver's: %s", remedy.List(decided)))
 	}
 }
 

@@ -30,7 +30,7 @@ func (c *Case) Tried(list []finding.Finding) []finding.Finding {
 			continue
 		}
 		if c.trials > mostLookUps {
-			f.Remedy = remedy.Do("do first what is said before this, then ask again: what helps then is tried then")
+			f.Remedy = remedy.Do("first apply the fixes above, then run this again for the next one")
 			continue
 		}
 		c.unfit = ""
@@ -57,7 +57,7 @@ func (c *Case) Tried(list []finding.Finding) []finding.Finding {
 		if at >= 0 {
 			f.Remedy = tried[at]
 		} else if c.unfit != "" {
-			f.Remedy = remedy.Do("give this host a driver for the program, as %s is none; then %s", c.unfit,
+			f.Remedy = remedy.Do("%s is no driver for this program: install one for it, then %s", c.unfit,
 				remedy.Text(remedy.Quote(f.Command...)))
 		} else {
 			f.Remedy = remedy.Do(

@@ -92,7 +92,7 @@ func (s *Step) otherThan(now State) error {
 	case now.Interpreter != s.From.Interpreter:
 		what = "interpreter"
 	}
-	return fmt.Errorf("its %s is not the recorded one, for something else has edited it since; --force takes it back all the same",
+	return fmt.Errorf("its %s is not the recorded one, because something else has edited it since; --force undoes it all the same",
 		what)
 }
 

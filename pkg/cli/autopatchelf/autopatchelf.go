@@ -76,7 +76,7 @@ the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths a
 		&command.Flag{Name: "preserve-origin", Usage: "keep $ORIGIN entries; without --paths, keep every entry that exists",
 			DefaultText: "true, with --paths false"},
 		&command.Flag{Name: "relativize-rpath", Aliases: []string{"relative-rpaths"},
-			Usage:       "write directories below a PATH relative to $ORIGIN, so that it can be moved",
+			Usage:       "write directories below a PATH relative to $ORIGIN, so that PATH can be moved",
 			DefaultText: "true, with --paths false"},
 		&command.Flag{
 			Name: "dlopen",
@@ -102,11 +102,11 @@ the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths a
 		&command.Flag{Name: "undo", Usage: "give files below PATH the run paths and interpreters that they had before"},
 		&command.Flag{
 			Name:  "force",
-			Usage: "with --undo, do so also with files that something else has changed since, and in a copy of the directory"},
+			Usage: "with --undo: also undo files that something else has changed since, and files in a copy of the directory"},
 		&command.Flag{Name: "no-record", Usage: "keep no record for --undo"},
 		&command.Flag{Name: "in-build", Hidden: true},
 		&command.Flag{Kind: command.List, Name: "or-path", Hidden: true,
-			Usage: "take `PATH`, if it is there, where no PATH is given (repeatable)"},
+			Usage: "use `PATH`, if it exists, when no PATH is given (repeatable)"},
 		&command.Flag{Kind: command.List, Name: "extra-arg", Hidden: true},
 		&command.Flag{Kind: command.String, Name: "when", Default: "always", Values: []string{"always", "needed"},
 			Usage: "autoAddDriverRunpath: edit `always|needed`: every file, or those that need the driver"},
@@ -834,5 +834,5 @@ func undo(s *walk.Session, c *command.Line) error {
 // keptRPath says why a file has a DT_RPATH.
 func keptRPath(loss fixup.Loss) string {
 	return fmt.Sprintf(
-		"DT_RPATH, as %s, is found by one that libraries inherit; --force-runpath writes DT_RUNPATH all the same", loss)
+		"DT_RPATH, because libraries inherit it and so find %s; --force-runpath writes DT_RUNPATH all the same", loss)
 }

@@ -116,8 +116,8 @@ func (e *Editor) visit(f *tree.File) *outcome {
 	}
 	if r.Action == tree.Edited && e.Maps&runpath.AddCompat != 0 && !slices.ContainsFunc(r.After.List, e.isLink) {
 		o.Warn = append(o.Warn,
-			"the run path has the compat directory and no driver link, where what the compat package's libraries need of the "+
-				"host's driver is: see autoAddDriverRunpath")
+			"the run path has the compat directory without the driver link, which has the driver's other libraries that the "+
+				"compat package needs: autoAddDriverRunpath adds it")
 	}
 	switch notes := strings.Join(o.Notes, "; "); {
 	case r.Action == tree.Unchanged && notes != "":

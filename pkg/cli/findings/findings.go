@@ -19,7 +19,7 @@ import (
 
 // Ignore names libraries whose ambiguity is intended.
 var Ignore = &command.Flag{Kind: command.List, Name: "ignore",
-	Usage: "ambiguity of `SONAME`, which may be a pattern such as 'libnpp*', is intended (repeatable)"}
+	Usage: "accept that `SONAME`, or a pattern such as 'libnpp*', is ambiguous (repeatable)"}
 
 // Options reads the flags that say what counts as a finding.
 func Options(c *command.Line) (explain.Options, error) {

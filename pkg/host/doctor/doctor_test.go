@@ -99,7 +99,7 @@ func TestDiagnosis(t *testing.T) {
 			says: []string{"bad GPU: CUDA_VISIBLE_DEVICES=-1 leaves no GPU [/app] -> take CUDA_VISIBLE_DEVICES out of /app (100)"}},
 		"a wrapper that hides the GPU of a program without CUDA": {files: good.With(interp).With(tree{"p": program("", "libc.so.6"), "app": "#!/bin/sh\nexec env CUDA_VISIBLE_DEVICES=-1 /p\n"}), program: "/app", works: true, never: "leaves no GPU"},
 		"a wrapper that empties the list of GPUs": {files: good.With(interp).With(tree{"p": program("/run/opengl-driver/lib", "libcuda.so.1", "libc.so.6"), "app": "#!/bin/sh\nexport CUDA_VISIBLE_DEVICES=\nexec /p\n"}), program: "/app", works: true, unknown: true,
-			says: []string{"warning GPU: /app: it is not known whether CUDA_VISIBLE_DEVICES is emptied, which leaves no GPU, or unset"}},
+			says: []string{"warning GPU: /app: it is not known whether CUDA_VISIBLE_DEVICES is unset, or empty, which hides every GPU"}},
 		"a file in a node's place": {files: good.With(tree{"dev/nvidia0": ""}), says: []string{"bad device nodes: /dev/nvidia0 is not a device"}},
 		"a node for root":          {files: good, closed: "dev/nvidiactl", says: []string{"bad device nodes: you may not read and write /dev/nvidiactl (-rw-------)"}},
 		"no link":                  {files: good, without: "run/", says: []string{"bad driver link: /run/opengl-driver/lib does not exist", "sudo hostDriver install"}},
@@ -109,7 +109,7 @@ func TestDiagnosis(t *testing.T) {
 		"links":                    {files: good, works: true, says: []string{"warning driver link: /run/opengl-driver/lib holds links, by which", "compiled at run time fails, and EGL", "sudo hostDriver install (221)"}},
 		"copies of an old driver, the line alone": {files: core("usr/lib64", version).With(devices).With(loaded(version)).With(installed("525.60.13")), says: []string{
 			"bad driver link: /run/opengl-driver/lib leads to driver 525.60.13, but the kernel module is " + version,
-			"warning driver link: of what makes it again only the line for tmpfiles.d is left", "sudo hostDriver tmpfiles"}},
+			"warning driver link: only the line for tmpfiles.d is left of what renews it", "sudo hostDriver tmpfiles"}},
 		"copies, the line alone": {files: core("usr/lib64", version).With(devices).With(loaded(version)).With(installed(version)), works: true, says: []string{
 			"ok driver link: /run/opengl-driver/lib holds 4 names", "only the line for tmpfiles.d is left"}},
 		"copies, and the unit": {files: core("usr/lib64", version).With(devices).With(loaded(version)).With(installed(version)).With(tree{"etc/systemd/system/hostDriver.service": ""}), works: true, says: []string{

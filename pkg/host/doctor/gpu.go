@@ -126,7 +126,7 @@ func (h *Doctor) checkVisible(d *Diagnosis, drv *host.Driver, t *process.Start) 
 	visible, unknown := h.Visible(drv, list, order == "PCI_BUS_ID")
 	switch {
 	case t != nil && list == "":
-		d.doubt("GPU", source, "", "%s: it is not known whether %s is emptied, which leaves no GPU, or unset", source, visibleDevices)
+		d.doubt("GPU", source, "", "%s: it is not known whether %s is unset, or empty, which hides every GPU", source, visibleDevices)
 	case unknown != "":
 		d.doubt("GPU", source, "", "%s=%s: it is not known %s", visibleDevices, list, unknown)
 	case len(visible) == 0:
@@ -214,7 +214,7 @@ func (d *Diagnosis) sayExamined(gpus host.GPUs) {
 	switch {
 	case len(d.examined) > 0 && len(targets) == 0:
 		d.add(gpuCode, Note, d.Program, "name the GPU: --for 9.0",
-			"which GPU it is to run on is not known, so the code in %s is not examined", few(d.examined))
+			"the code in %s is not examined, because the GPU is not known", few(d.examined))
 	case len(d.examined) > 0:
 		d.add(gpuCode, Good, "headers of GPU code", "", "examined in %s", few(d.examined))
 	}

@@ -116,8 +116,8 @@ func (h *Doctor) checkInstallation(d *Diagnosis, link string, lib host.Library) 
 	}
 	if h.OwnLink(path.Dir(link)) != "" && h.Root.Exists(host.TmpfilesConf) && !h.Root.Exists(host.ServiceFile) {
 		d.add("driver link", Warning, host.TmpfilesConf, h.itself()+" tmpfiles"+h.prefixFlag(),
-			"of what makes it again only the line for tmpfiles.d is left: after an upgrade of the driver, the copies are "+
-				"those of the old one")
+			"only the line for tmpfiles.d is left of what renews it: after an upgrade of the driver, the copies are still the "+
+				"old one's")
 	}
 }
 
@@ -131,7 +131,7 @@ func (h *Doctor) checkStarted(d *Diagnosis) {
 		if b, err := h.Root.ReadFile(by.file, 1<<20); err == nil && bytes.Contains(b, []byte(host.Libexec)) &&
 			h.Root.Exists(host.Libexec) {
 			d.add("hostDriver", Note, by.file, h.itself()+" "+by.fix,
-				"%s, the copy of hostDriver that root starts, is of another time than this program", host.Libexec)
+				"root starts %s, a copy of hostDriver that is older or newer than this program", host.Libexec)
 		}
 	}
 }
