@@ -3,7 +3,7 @@
 A command is wrong where
 - the process dies at its start, or what it calls fails, and the command names no error for it;
 - a library that the process opens cannot be opened, and the command does not name what is missing, at any severity; the same for a
-  function that is bound late and then not found;
+  function that is bound late and then not found, or not by the version that is needed;
 - the situation says of which names something has to be said ($because), and the command has not one of them;
 - it names an error where the process is fine (of audit and noRunpathAmbiguity: of a file that is in this process, and about its load);
 - explain resolves a name to another file, leaves a file out that is loaded, or lists one that is not (of several that it says a name
@@ -178,7 +178,7 @@ def truths(process, because):
         about = tokens(process.message)
         if process.states and not process.message:
             about = {"libcuda.so.1", "libnvidia-ml.so.1", "libnvidia-ptxjitcompiler.so.1"} & {os.path.basename(path) for path in process.last()}
-        late = "symbol lookup error" in process.message and bool(process.states)
+        late = bool(process.states) and any(of in process.message for of in ("symbol lookup error", "dl-lookup.c: "))
         what = f"status {process.status}" if process.states and not late else "the process dies"
         if about or process.message or not process.states:  # else it is the program's own answer
             found.append((what + (f" ({min(about)})" if about else ""), about, not late, "symbol" in process.message))
