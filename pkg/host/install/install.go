@@ -446,7 +446,10 @@ func uninstall(h *host.Host, m host.Machine, s Site, dryRun bool) (*Link, error)
 		leads := sight.target == at
 		target, there, err := removal{link: link, at: at, leads: leads, dryRun: dryRun, first: func() error {
 			var err error
-			if leads {
+			if sight.in != nil { // an install may have made the link since
+				err = sight.again()
+			}
+			if err == nil && sight.target == at {
 				err = sight.remove()
 			}
 			return errors.Join(err, sight.removeLeftOver())
