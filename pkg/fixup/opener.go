@@ -35,7 +35,7 @@ func (r *Resolver) tooNew(program string, lib *Object) (why string) {
 	}
 	defer func() { r.newer.Store(key, why) }()
 	had := r.there(program)
-	load, err := r.ix.loader.Start(lib.Real, r.ix.interpreterOf(program), loader.Environment{})
+	load, err := r.ix.loader.Start(lib.Real, r.ix.loader.LoaderOf(program, lib.ABI), loader.Environment{})
 	if len(had) == 0 || err != nil {
 		return ""
 	}
@@ -64,17 +64,12 @@ func (r *Resolver) loadedBefore(o *Object, name string) bool {
 	return r.s.Opener != nil && !o.program() && r.there(r.s.Opener(o.Real))[name] != nil
 }
 
-// openedBy is the interpreter of the program that opens a library of the tree; "" if none is known, or its interpreter
-// is not here. Nix's has no ld.so.cache and no /usr/lib, so what the usual one finds there says nothing.
+// openedBy is [loader.Loader.LoaderOf] the program that opens a library of the tree; "" if none is known.
 func (r *Resolver) openedBy(o *Object) string {
 	if r.s.Opener == nil || o.program() {
 		return ""
 	}
-	in := r.ix.interpreterOf(r.s.Opener(o.Real))
-	if in == "" || r.ix.loader.Interpreter(in, o.ABI).Why != "" {
-		return ""
-	}
-	return in
+	return r.ix.loader.LoaderOf(r.s.Opener(o.Real), o.ABI)
 }
 
 // Outside is the plan of a program that no run changes; nil if it cannot be read.
@@ -84,12 +79,4 @@ func (r *Resolver) Outside(program string) *Plan {
 		return nil
 	}
 	return &Plan{Object: o, NoLoader: r.ix.loader.Interpreter(o.Interp, o.ABI).Why}
-}
-
-// interpreterOf is the interpreter that a program asks for; "" if it cannot be read.
-func (ix *Index) interpreterOf(program string) string {
-	if o := ix.file(program); o != nil {
-		return o.Interp
-	}
-	return ""
 }

@@ -850,6 +850,20 @@ func (l *Loader) UsualInterpreter(abi files.ABI, kind Kind) string {
 	return ""
 }
 
+// LoaderOf returns the loader that a program asks for, which is that of the libraries of an ABI that it opens; "" for
+// the usual one, also if the program's cannot be read, is not here, or is for another ABI. Nix's loader has no
+// ld.so.cache and no /usr/lib, so what the usual one finds there says nothing.
+func (l *Loader) LoaderOf(program string, abi files.ABI) string {
+	if program == "" {
+		return ""
+	}
+	in := l.files.Open(l.abs(program)).Interp
+	if in == "" || l.Interpreter(in, abi).Why != "" {
+		return ""
+	}
+	return in
+}
+
 // Interpreter returns what is known of the loader at a path, for programs of an ABI.
 func (l *Loader) Interpreter(p string, abi files.ABI) *Interpreter {
 	return l.system(systemKey{interp: p, nixLD: l.o.NixLD, abi: abi}, cpuFor(l.o.CPU, abi.Machine)).interp

@@ -26,8 +26,16 @@ func variables(e *loader.Environment) map[string]*string {
 		"NIX_LD": &e.NixLD, "NIX_LD_LIBRARY_PATH": &e.NixLDLibraryPath}
 }
 
-// heeded are variables by which CUDA sees other GPUs, or compiles nothing.
-var heeded = []string{"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CUDA_DISABLE_PTX_JIT", "CUDA_FORCE_PTX_JIT"}
+// Variables by which CUDA sees other GPUs, or takes other code (CUDA Programming Guide, "CUDA Environment Variables"). A
+// start has in Set what wrappers make of them.
+const (
+	VisibleDevices = "CUDA_VISIBLE_DEVICES"
+	DeviceOrder    = "CUDA_DEVICE_ORDER"
+	DisableJIT     = "CUDA_DISABLE_PTX_JIT"
+	ForceJIT       = "CUDA_FORCE_PTX_JIT"
+)
+
+var heeded = []string{VisibleDevices, DeviceOrder, DisableJIT, ForceJIT}
 
 // mostWrappers bounds wrappers of wrappers.
 const mostWrappers = 10

@@ -36,16 +36,15 @@ func (all Openers) Program(file string) string {
 	return ""
 }
 
-// Loader returns the loader of the program that opens a library, by its real path; "" for the usual one, also if that
-// program's is not here or is for another machine.
+// Loader is [loader.Loader.LoaderOf] the program that opens a library, by its real path; "" for what is no library.
 func (all Openers) Loader(l *loader.Loader, file string) string {
 	program := all.Program(file)
 	if program == "" {
 		return ""
 	}
-	in, is := l.Files().Open(l.Absolute(program)).Interp, l.Files().Open(l.Inside(file))
-	if abi, known := is.ABI(); !known || in == "" || is.Interp != "" || l.Interpreter(in, abi).Why != "" {
-		return ""
+	is := l.Files().Open(l.Inside(file))
+	if abi, known := is.ABI(); known && is.Interp == "" {
+		return l.LoaderOf(program, abi)
 	}
-	return in
+	return ""
 }

@@ -9,8 +9,8 @@ import (
 )
 
 // checkAssembler says which wheel has ptxas, where JAX is in an environment of Python's and does not find one: XLA starts
-// it for all that it compiles ("No PTX compilation provider"), from a wheel beside it, from the toolkit, or from PATH
-// (jax/_src/lib/__init__.py; xla/stream_executor/cuda/subprocess_compilation.cc).
+// it for all that it compiles, from a wheel beside it, from the toolkit, or from PATH. "No PTX compilation provider is
+// available" is XLA's message, which lists these places.
 func (h *Doctor) checkAssembler(d *Diagnosis, place *starts.Place) {
 	if place.Python == nil {
 		return

@@ -68,7 +68,7 @@ type Diagnosis struct {
 	driverless bool   // no driver was found
 	noJIT      string // why the driver cannot compile PTX; "" where it can
 	noJITError int    // what CUDA answers then
-	forced     bool   // the driver takes PTX alone
+	forced     string // what ends that the driver takes PTX alone; "" where it does not
 	ownList    bool   // the program's wrappers say which GPUs it sees
 	own        string // the libcuda.so.1 that the program finds by itself, no stub; "" for none
 	// examined are the files with GPU code, of which compiled have kernels that the driver compiles

@@ -113,7 +113,7 @@ func (h *Doctor) Diagnose(program string) *Diagnosis {
 		h.outweigh(d, kernel)
 	}
 	for i := range d.Facts[:ofHost] { // they keep other programs from working, if this one does not ask for the driver
-		if d.ownList && d.Facts[i].Source == visibleDevices {
+		if d.ownList && d.Facts[i].Source == starts.VisibleDevices {
 			d.Facts[i].Verdict, d.Facts[i].unknown = Note, false
 		}
 		if f := &d.Facts[i]; f.Verdict == Bad && d.Asks {

@@ -15,6 +15,7 @@ import (
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/process"
 	"cuda-runpath/pkg/remedy"
+	"cuda-runpath/pkg/starts"
 )
 
 // gpus returns the kinds of GPUs that programs are to run on: those that were asked for, else those of the host.
@@ -72,14 +73,6 @@ func described(drv *host.Driver, cuda string, gpus host.GPUs) string {
 	return strings.Join(parts, ", ")
 }
 
-// Variables of the environment that CUDA heeds (CUDA Programming Guide, "CUDA Environment Variables").
-const (
-	visibleDevices = "CUDA_VISIBLE_DEVICES"
-	deviceOrder    = "CUDA_DEVICE_ORDER"
-	disableJIT     = "CUDA_DISABLE_PTX_JIT"
-	forceJIT       = "CUDA_FORCE_PTX_JIT"
-)
-
 // setting returns a variable as a start has it: what its wrappers set, "" for one that they take away or empty, else this
 // process's own. t may be nil.
 func (h *Doctor) setting(t *process.Start, name string) (value string, set bool) {
@@ -94,17 +87,28 @@ func (h *Doctor) setting(t *process.Start, name string) (value string, set bool)
 	return os.LookupEnv(name)
 }
 
+// without says what makes a start go on without a variable that is set, here or by its wrappers. t may be nil.
+func without(t *process.Start, name string) string {
+	if t != nil {
+		if _, set := t.Set[name]; set {
+			return "take " + name + " out of " + strings.Join(t.Via, ", ")
+		}
+	}
+	return "unset " + name
+}
+
 // checkJIT notes why the driver cannot compile PTX where a start has to, and that it takes nothing else.
 func (h *Doctor) checkJIT(d *Diagnosis, drv *host.Driver, t *process.Start) {
 	const compiler = "libnvidia-ptxjitcompiler.so"
 	missing := h.Kind(drv) == host.Discrete && !slices.ContainsFunc(drv.Libraries, func(lib host.Library) bool {
 		return lib.Name == compiler
 	})
-	force, _ := h.setting(t, forceJIT)
-	d.forced = force != "" && force != "0"
-	switch set, _ := h.setting(t, disableJIT); {
+	if set, _ := h.setting(t, starts.ForceJIT); set != "" && set != "0" {
+		d.forced = without(t, starts.ForceJIT)
+	}
+	switch set, _ := h.setting(t, starts.DisableJIT); {
 	case set != "" && set != "0":
-		d.noJIT, d.noJITError = disableJIT+" is set", 223
+		d.noJIT, d.noJITError = starts.DisableJIT+" is set", 223
 	case !d.driverless && missing:
 		d.noJIT, d.noJITError = "the driver has no usable "+compiler+".1", 221
 	}
@@ -113,24 +117,23 @@ func (h *Doctor) checkJIT(d *Diagnosis, drv *host.Driver, t *process.Start) {
 // checkVisible says what the environment of a start, or of this process where t is nil, hides of the GPUs, and returns
 // those that it leaves; nil where it hides none, or that is not known.
 func (h *Doctor) checkVisible(d *Diagnosis, drv *host.Driver, t *process.Start) host.GPUs {
-	list, set := h.setting(t, visibleDevices)
+	list, set := h.setting(t, starts.VisibleDevices)
 	if !set || h.Kind(drv) != host.Discrete {
 		return nil
 	}
-	source, fix := visibleDevices, "unset "+visibleDevices
+	source := starts.VisibleDevices
 	if t != nil {
 		source = strings.Join(t.Via, ", ")
-		fix = "take " + visibleDevices + " out of " + source
 	}
-	order, _ := h.setting(t, deviceOrder)
+	order, _ := h.setting(t, starts.DeviceOrder)
 	visible, unknown := h.Visible(drv, list, order == "PCI_BUS_ID")
 	switch {
 	case t != nil && list == "":
-		d.doubt("GPU", source, "", "%s: it is not known whether %s is unset, or empty, which hides every GPU", source, visibleDevices)
+		d.doubt("GPU", source, "", "%s: it is not known whether %s is unset, or empty, which hides every GPU", source, starts.VisibleDevices)
 	case unknown != "":
-		d.doubt("GPU", source, "", "%s=%s: it is not known %s", visibleDevices, list, unknown)
+		d.doubt("GPU", source, "", "%s=%s: it is not known %s", starts.VisibleDevices, list, unknown)
 	case len(visible) == 0:
-		d.add("GPU", Bad, source, fix, "%s=%s leaves no GPU", visibleDevices, list).Error = 100
+		d.add("GPU", Bad, source, without(t, starts.VisibleDevices), "%s=%s leaves no GPU", starts.VisibleDevices, list).Error = 100
 	}
 	return visible
 }
@@ -148,7 +151,7 @@ func (h *Doctor) checkGPUCode(d *Diagnosis, load *loader.Load, gpus host.GPUs, c
 			continue
 		}
 		d.examined = append(d.examined, path.Base(o.Path))
-		if h.checkForced(d, o, code, targets, version, all) {
+		if d.forced != "" && d.checkForced(o, code, targets, version, all) {
 			continue
 		}
 		failing, problems := 0, explain.Code(code, targets, version)
@@ -184,13 +187,13 @@ func (h *Doctor) checkGPUCode(d *Diagnosis, load *loader.Load, gpus host.GPUs, c
 
 // checkForced says for which GPUs a library has machine code alone, of which nothing is taken where CUDA_FORCE_PTX_JIT is
 // set. all: there are no other GPUs. It reports whether there are such.
-func (h *Doctor) checkForced(d *Diagnosis, o *loader.Object, code *gpucode.File, targets []gpucode.Target,
-	version gpucode.Version, all bool) bool {
+func (d *Diagnosis) checkForced(o *loader.Object, code *gpucode.File, targets []gpucode.Target, version gpucode.Version,
+	all bool) bool {
 	var names []string
 	answer := 0
 	for _, t := range targets {
 		runs, forced := code.Judge(t.Capability, version), code.JudgeForced(t.Capability, version)
-		if d.forced && runs.Error == 0 && forced.Error != 0 {
+		if runs.Error == 0 && forced.Error != 0 {
 			names, answer = append(names, t.String()), forced.Error
 		}
 	}
@@ -201,8 +204,8 @@ func (h *Doctor) checkForced(d *Diagnosis, o *loader.Object, code *gpucode.File,
 	if all && len(names) == len(targets) && o.Certain() {
 		verdict = Bad
 	}
-	d.add(gpuCode, verdict, o.Path, "unset "+forceJIT, "%s has no PTX for %s, and %s is set", path.Base(o.Path),
-		strings.Join(names, " and "), forceJIT).Error = answer
+	d.add(gpuCode, verdict, o.Path, d.forced, "%s has no PTX for %s, and %s is set", path.Base(o.Path),
+		strings.Join(names, " and "), starts.ForceJIT).Error = answer
 	return true
 }
 

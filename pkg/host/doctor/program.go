@@ -16,6 +16,7 @@ import (
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/remedy"
+	"cuda-runpath/pkg/starts"
 	"cuda-runpath/pkg/sysroot"
 )
 
@@ -112,7 +113,7 @@ func (h *Doctor) checkProgram(d *Diagnosis, its *explain.Case, drv *host.Driver,
 	if drv.Directory != "" {
 		h.checkInterfaces(d, load, drv)
 	}
-	if _, d.ownList = its.Start.Set[visibleDevices]; d.ownList && d.asks {
+	if _, d.ownList = its.Start.Set[starts.VisibleDevices]; d.ownList && d.asks {
 		if gpus = h.checkVisible(d, drv, &its.Start); gpus == nil {
 			gpus = h.gpus(drv)
 		}
