@@ -415,6 +415,9 @@ func (fs *Files) Path(host string) string {
 			return "/" + rest
 		}
 	}
+	if real, err := regular.Real(host); err == nil && real == fs.root {
+		return "/"
+	}
 	return host
 }
 
