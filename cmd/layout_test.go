@@ -260,7 +260,6 @@ var readers = map[string]string{
 	"pkg/regular/open.go os.OpenFile":                  "here",
 	"pkg/regular/open.go unix.Openat":                  "here",
 	"pkg/scripts/file.go os.ReadDir":                   "names of a directory of --toolkit, which the caller gave",
-	"pkg/starts/place.go os.Readlink":                  "whether a name is a link: it is walked, then",
 	"pkg/sysroot/sysroot.go unix.Readlinkat":           "of what is open already",
 	"pkg/tree/dir.go unix.Getdents":                    "a walk's own list, into a buffer that is used again",
 }

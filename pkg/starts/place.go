@@ -67,14 +67,15 @@ func PlaceOf(ctx context.Context, l *loader.Loader, file string) (*Place, error)
 	}
 	if p.Python != nil && own {
 		for _, site := range p.Python.Sites {
-			if p.Python.named[l.Files().At(site).Host] {
+			at := l.Files().At(site).Host
+			if p.Python.named[at] {
 				continue
 			}
 			if len(walks) == 0 || !strings.HasPrefix(site, l.Absolute(walks[0])+"/") {
 				walks = append(walks, site)
 			}
 			for _, name := range sorted(l.Files().Names(site)) { // nixpkgs' environments are made of links
-				if target, _ := os.Readlink(l.Host(site + "/" + name)); target != "" {
+				if _, target, _ := regular.Lstat(at + "/" + name); target != "" {
 					walks = append(walks, site+"/"+name)
 				}
 			}

@@ -2,6 +2,7 @@ package starts
 
 import (
 	"debug/elf"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -238,6 +239,36 @@ func TestPlace(t *testing.T) {
 	}
 	if lone, _ := p.Others[0].Begin(l); len(lone.Start.Opens) != 1 {
 		t.Errorf("%+v", lone.Start.Opens)
+	}
+}
+
+// A link among the packages leads below the root, also where a link on the way to it leads elsewhere on this machine.
+func TestPlaceBehindALinkedDirectory(t *testing.T) {
+	s := newStage(t)
+	away := t.TempDir() // is on this machine, and below the root another directory
+	const packages = "/python3.12/site-packages"
+	s.put("/venv/bin/python3.12", prog())
+	s.put(away+packages+"/own.py", "")
+	s.put("/store/torch/_C.so", lib("PyInit__C"))
+	if err := errors.Join(os.Symlink(away, s.dir+"/venv/lib"), os.Symlink("/store/torch", s.dir+away+packages+"/torch")); err != nil {
+		t.Fatal(err)
+	}
+	l, err := loader.New(loader.Options{Root: s.dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := PlaceOf(t.Context(), l, "/venv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var opened []string
+	for _, start := range p.Starts {
+		for _, w := range start.Opens {
+			opened = append(opened, w.Name)
+		}
+	}
+	if !slices.Equal(opened, []string{"/store/torch/_C.so"}) {
+		t.Errorf("%q", opened)
 	}
 }
 
