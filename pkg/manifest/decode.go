@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // Version is that of the documents.
@@ -40,7 +41,11 @@ func Decode(from io.Reader, tell func(*File)) (*Document, error) {
 		case "gpus":
 			return d.Decode(&doc.GPUs)
 		case "packages":
-			return d.Decode(&doc.Packages)
+			err := d.Decode(&doc.Packages)
+			if err == nil && slices.Contains(doc.Packages, nil) {
+				err = errors.New("one of them is null")
+			}
+			return err
 		case "summary":
 			return d.Decode(&sum)
 		case "files":
@@ -51,6 +56,9 @@ func Decode(from io.Reader, tell func(*File)) (*Document, error) {
 				var f named
 				if err := d.Decode(&f); err != nil {
 					return err
+				}
+				if !slices.Contains(kinds, f.Kind) {
+					return fmt.Errorf("%q is of the kind %q, which there is not", f.Path, f.Kind)
 				}
 				if f.PathBytes != nil {
 					f.Path = string(f.PathBytes)

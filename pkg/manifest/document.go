@@ -26,6 +26,8 @@ const (
 	Unread    Kind = "not read"
 )
 
+var kinds = []Kind{Program, Shared, Wrapper, Static, Loader, Object, Debug, GPUCode, Archive, OtherELF, Malformed, Unread}
+
 // File is what there is to say of one file of a package: an ELF file, a wrapper, or a file with GPU code.
 type File struct {
 	Path    string `json:"path"` // in the package; for a file with a name that is none of a directory, the name

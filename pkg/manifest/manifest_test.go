@@ -336,7 +336,9 @@ func TestDocumentIsRepeatable(t *testing.T) {
 	}
 	for _, bad := range []string{"", "{}", `{"version":2,"files":[]}`, `{"version":2,"document":"other","summary":{}}`,
 		`{"document":"manifest","summary":{}}`, want[:len(want)/2], want[:strings.Index(want, `,"summary"`)] + "}",
-		Beginning + `"files":[],"summary":{"stopped":"x"}}`} {
+		Beginning + `"files":[],"summary":{"stopped":"x"}}`, Beginning + `"files":[{"path":"a"}],"summary":{}}`,
+		Beginning + `"files":[{"path":"a","kind":"@other"}],"summary":{}}`, Beginning + `"files":[null],"summary":{}}`,
+		Beginning + `"packages":[null],"summary":{}}`} {
 		if _, err := Decode(strings.NewReader(bad), func(*File) {}); err == nil {
 			t.Errorf("%.60q is taken", bad)
 		}
