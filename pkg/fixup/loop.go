@@ -455,13 +455,11 @@ func (w *loop) conflict(a, b ask, lacks []string) {
 			p = cmp.Or(p, c.plan)
 		}
 	}
-	told := func(text string) bool {
-		return strings.HasPrefix(text, a.name+": ") && strings.HasSuffix(text, "if the other comes first")
-	}
-	if p == nil || slices.ContainsFunc(w.plans, func(p *Plan) bool { return slices.ContainsFunc(p.Warnings, told) }) {
+	told := func(text string) bool { return strings.HasPrefix(text, a.name+": ") }
+	if p == nil || slices.ContainsFunc(w.plans, func(p *Plan) bool { return slices.ContainsFunc(p.Conflicts, told) }) {
 		return
 	}
-	p.Warnings = append(p.Warnings, fmt.Sprintf(
+	p.Conflicts = append(p.Conflicts, fmt.Sprintf(
 		"%s: %s takes %s, which lacks %s that %s needs: in a process that loads both, "+
 			"this one fails if the other comes first", a.name, a.by.path, a.takes.path, strings.Join(lacks, ", "), b.by.path))
 }

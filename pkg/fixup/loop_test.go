@@ -244,7 +244,7 @@ func TestByHandAPluginGetsWhatClashesWithAnother(t *testing.T) {
 	s.byHand()
 	warned := func() (all []string) {
 		for _, p := range s.resolve().plans {
-			all = append(all, p.Warnings...)
+			all = append(all, p.Conflicts...)
 		}
 		return all
 	}
@@ -355,7 +355,7 @@ func TestByHandAPluginCanBeOpenedAndBringsWhatClashes(t *testing.T) {
 	s.byHand()
 	var warned []string
 	for _, p := range s.resolve().plans {
-		warned = append(warned, p.Warnings...)
+		warned = append(warned, p.Conflicts...)
 	}
 	if len(warned) != 1 || !strings.Contains(warned[0], "libv.so") {
 		t.Errorf("%q", warned)

@@ -147,8 +147,10 @@ type Plan struct {
 	Lost     []string // entries of the file that Repair did not keep
 	Notes    []string // what the reader may want to know
 	Warnings []string
-	Lacks    []Lack // of what was found for it, or of what that loads
-	Err      error
+	// Conflicts are warnings of files that do not work in one process; each is told once for a name, in one plan.
+	Conflicts []string
+	Lacks     []Lack // of what was found for it, or of what that loads
+	Err       error
 	// Worse is what could be loaded in a build with the libraries that nixpkgs' program takes, and cannot be now. The
 	// file is edited all the same, and the run fails.
 	Worse error
@@ -378,7 +380,7 @@ func (r *Resolver) propose(p *Plan) {
 	if p.Skip != "" || p.Object.Err != nil {
 		return
 	}
-	p.Err, p.Warnings = nil, nil
+	p.Err, p.Warnings, p.Conflicts = nil, nil, nil
 	for _, n := range p.Needs {
 		*n = Need{Names: n.Names, Cause: n.Cause, Priority: n.Priority, refused: n.refused, tried: n.tried}
 		r.meet(p, n)
@@ -450,7 +452,7 @@ func (r *Resolver) asWritten(p *Plan) {
 			}
 		}
 	}
-	p.Err, p.Warnings = nil, nil
+	p.Err, p.Warnings, p.Conflicts = nil, nil, nil
 	if r.list(p); !right() {
 		for n, was := range had {
 			*n = was

@@ -528,7 +528,7 @@ func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plan
 	t := a.Telling()
 	t.Sum.Skipped = index.Others
 	others := map[fixup.LibC]int{}
-	// By hand, of many edits and warnings the first one of each is shown.
+	// By hand, of many edits and warnings the first one of each is shown, and every conflict.
 	edited, warned := 0, 0
 	for _, p := range plans {
 		warned += len(p.Warnings)
@@ -544,6 +544,9 @@ func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plan
 			others[p.OtherLibC]++
 		}
 		r := a.file(p)
+		for _, c := range p.Conflicts {
+			a.Log.WithField("path", r.Path).Warn(c)
+		}
 		for _, w := range p.Warnings {
 			if warned++; !moreWarnings || warned == 1 {
 				a.Log.WithField("path", r.Path).Warn(w)
@@ -561,7 +564,7 @@ func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plan
 	}
 	t.Stop(stopped)
 	if moreWarnings {
-		a.Log.Warnf("%d more warnings like that (-v lists them)", warned-1)
+		a.Log.Warnf("%d more warnings (-v lists them)", warned-1)
 	}
 	for _, path := range a.Paths {
 		if plans != nil && stopped == nil && walk.OneFile([]string{path}) && a.Singled(path) &&
