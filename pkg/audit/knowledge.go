@@ -173,10 +173,12 @@ func (u *Audit) before(name string, object *loader.Object, of *explain.Case) (wh
 		return fmt.Sprintf("; it works only where it was loaded before, by %s", by.path), finding.Warning
 	}
 	if !imported.Reaches(of.Main.File.Path) {
-		return "; no import of its package reaches it", finding.Warning
+		return unreached, finding.Warning
 	}
 	return "", finding.Error
 }
+
+const unreached = "; no import of its package reaches it"
 
 // provider returns the file of a name that is nearest to another file, the one
 // that has the longest part of its path in common with it, of those that fit.
@@ -227,7 +229,7 @@ func (u *Audit) unresolved(s *explain.Case) (all []finding.Finding) {
 			if s.Load.Role != loader.Program && f.Severity == finding.Error {
 				var who string
 				who, f.Severity = u.before(f.Library, by, s)
-				f.Message += who
+				f.Message, f.Part = f.Message+who, who == unreached
 			}
 			all = append(all, f.Strictly(s.Strict))
 		}

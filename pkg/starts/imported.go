@@ -2,6 +2,7 @@ package starts
 
 import (
 	"context"
+	"path"
 	"slices"
 	"sync"
 
@@ -14,6 +15,9 @@ import (
 type Imported struct {
 	// before are the names of libraries that a file finds loaded, by what its package imports for sure.
 	before map[string]map[string]bool
+	// brought are the names of the libraries that the import of a package loads for sure, by its directory, or that of a
+	// library in it: what lies there, and no import opens, its own code opens later.
+	brought map[string]map[string]bool
 	// sure are the files that the import of a package brings, or that a person starts; sites the directories of packages.
 	sure, sites map[string]bool
 }
@@ -22,7 +26,8 @@ type Imported struct {
 // for what another package manager installed: in a build, the package's own tests tell.
 func Importing(ctx context.Context, l *loader.Loader, paths []string) func() *Imported {
 	return sync.OnceValue(func() *Imported {
-		m := &Imported{map[string]map[string]bool{}, map[string]bool{}, map[string]bool{}}
+		m := &Imported{before: map[string]map[string]bool{}, brought: map[string]map[string]bool{}, sure: map[string]bool{},
+			sites: map[string]bool{}}
 		for _, path := range paths {
 			place, err := PlaceOf(ctx, l, l.Path(path))
 			if err != nil || place == nil || place.Python == nil {
@@ -40,15 +45,30 @@ func Importing(ctx context.Context, l *loader.Loader, paths []string) func() *Im
 				if start.As != "" {
 					state.OpenAll(nil, nil)
 				}
-				m.add(state)
+				m.add(state, m.beside(l, start.As))
 			}
 		}
 		return m
 	})
 }
 
-// add adds what is known of a process.
-func (m *Imported) add(s *process.State) {
+// beside returns what is known to be brought for what lies in a package, or beside a library of one; nil of neither.
+func (m *Imported) beside(l *loader.Loader, as string) map[string]bool {
+	dir := l.Files().At(as).Host
+	if !l.Files().IsDir(as) {
+		dir = path.Dir(dir)
+	}
+	if as == "" || m.sites[dir] {
+		return nil
+	}
+	if m.brought[dir] == nil {
+		m.brought[dir] = map[string]bool{}
+	}
+	return m.brought[dir]
+}
+
+// add adds what is known of a process, and to brought, if not nil, the names of what is loaded in it for sure.
+func (m *Imported) add(s *process.State, brought map[string]bool) {
 	parts := s.Parts()
 	for _, o := range s.WithFailed() {
 		if o.File == nil {
@@ -56,13 +76,16 @@ func (m *Imported) add(s *process.State) {
 		}
 		if !parts[o] {
 			m.sure[o.File.Path] = true
+			if brought != nil {
+				brought[o.File.Soname], brought[path.Base(o.File.Path)] = true, true
+			}
+		}
+		if m.before[o.File.Path] == nil {
+			m.before[o.File.Path] = map[string]bool{}
 		}
 		for _, u := range o.Uses {
 			if u.To == nil || !u.To.Found() || parts[u.To] {
 				continue
-			}
-			if m.before[o.File.Path] == nil {
-				m.before[o.File.Path] = map[string]bool{}
 			}
 			m.before[o.File.Path][u.Name] = true
 		}
@@ -70,7 +93,20 @@ func (m *Imported) add(s *process.State) {
 }
 
 // Loads reports whether a file finds a library loaded.
-func (m *Imported) Loads(file, name string) bool { return m != nil && m.before[file][name] }
+func (m *Imported) Loads(file, name string) bool {
+	if m == nil {
+		return false
+	}
+	if before, opened := m.before[file]; opened {
+		return before[name]
+	}
+	for dir := path.Dir(file); dir != "/"; dir = path.Dir(dir) {
+		if m.brought[dir][name] {
+			return true
+		}
+	}
+	return false
+}
 
 // Reaches reports whether an import of its package reaches a file, or may; what is in no package is for others to open.
 func (m *Imported) Reaches(file string) bool {

@@ -31,6 +31,7 @@ import (
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/regular"
+	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/scripts"
 	"cuda-runpath/pkg/starts"
 	"cuda-runpath/pkg/tree"
@@ -321,8 +322,24 @@ func (r *auditing) end(all *walk.Summary, _ int) (any, string) {
 	sum := &r.found.summary
 	sum.Stopped, sum.Gone = all.Stopped, r.accepted.Gone(r.ignore)
 	groups := audit.Groups(r.found.reports)
+	// What only modules lack that no import reaches is one line.
+	brief := func(f *finding.Finding) bool {
+		return f.Part && f.ID == finding.Unresolved && f.Severity == finding.Warning && !f.Accepted && !r.Verbose
+	}
+	var parts, files []string
 	for _, g := range groups {
-		findings.Print(r.Session, g.Names(), &g.Finding, findings.Fix(r.Session, &g.Finding, g.Fix()))
+		if brief(&g.Finding) {
+			parts, files = remedy.Union(parts, []string{g.Finding.Library}), append(files, g.Files...)
+		}
+	}
+	if parts != nil {
+		r.Say("%s: %s: %s", command.Printable(remedy.Common(files)), r.Ink.Paint(command.Yellow, string(finding.Warning)),
+			walk.Unreached(parts))
+	}
+	for _, g := range groups {
+		if !brief(&g.Finding) {
+			findings.Print(r.Session, g.Names(), &g.Finding, findings.Fix(r.Session, &g.Finding, g.Fix()))
+		}
 	}
 	if counts := audit.Counts(groups, r.Verbose); counts != "" && !r.Quiet {
 		r.Say("%s", counts)

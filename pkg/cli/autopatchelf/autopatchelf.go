@@ -554,7 +554,7 @@ func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plan
 		}
 		if p.Result.Edited && r.Action == tree.Edited {
 			if edited++; moreEdits && edited > 1 {
-				r.Line = walk.OtherEdits
+				r.Line, r.Info = walk.OtherEdits, nil
 			}
 		}
 		if p.Result.Edited && !a.inPlace && !a.DryRun {
@@ -595,7 +595,7 @@ func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plan
 			missing = append(missing, report)
 			level := logrus.ErrorLevel
 			if a.apart(m, plans) {
-				level, parts = logrus.InfoLevel, append(parts, m.Name+" ("+command.Few(a.below(m.NeededBy), 2)+")")
+				level, parts = logrus.InfoLevel, append(parts, m.Name)
 				if !a.Verbose {
 					continue
 				}
@@ -608,8 +608,7 @@ func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plan
 		}
 	}
 	if len(parts) > 0 {
-		a.Log.Warnf("%s for modules that no import of their packages reaches: %s (-v says what helps)",
-			walk.Count(len(parts), "library is missing", "libraries are missing"), command.Printable(command.Few(parts, 4)))
+		a.Log.Warn(walk.Unreached(parts))
 	}
 	line := t.Sum.String()
 	if n := len(missing); n > 0 {
@@ -627,18 +626,6 @@ func (a *autoPatchelf) apart(m *fixup.Absence, plans []*fixup.Plan) bool {
 	return !slices.ContainsFunc(plans, func(p *fixup.Plan) bool {
 		return slices.Contains(m.NeededBy, p.Object.Path) && a.imported().Reaches(p.Object.Real)
 	}) && m.Outside == ""
-}
-
-// below shows paths from the arguments that they are below, and what Python imports from there.
-func (a *autoPatchelf) below(paths []string) (shown []string) {
-	for _, path := range paths {
-		path = command.Below(a.Paths)(path)
-		if _, module, ok := strings.Cut(path, "/site-packages/"); ok {
-			path = module
-		}
-		shown = append(shown, path)
-	}
-	return shown
 }
 
 // reportOf is what a result has for the document: what was in the file and what is.

@@ -91,7 +91,7 @@ func (c *call) showDiagnosis(d *doctor.Diagnosis) {
 		wrap = func(text string, indent int) string { return command.Wrap(text, command.Columns(w), indent) }
 	}
 	say := func(f *doctor.Fact, text, fix string) {
-		if text = command.Printable(text); f.Source != "" {
+		if text = command.Printable(text); !strings.Contains(text, f.Source) {
 			text += "  [" + command.Printable(f.Source) + "]"
 		}
 		fmt.Fprintf(w, "%s  %-16s  %s", marks[f.Verdict], f.Subject, wrap(text, indent)[indent:])

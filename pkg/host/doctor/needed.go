@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/remedy"
 )
 
@@ -34,8 +35,12 @@ func (d *Diagnosis) Needed() (lines []*Line, good, notes int) {
 		name, key := f.Subject, f.Subject+"\x00"+f.Text
 		if f.Of != nil { // of a place
 			key = strings.TrimLeft(explain.Opened(" "+f.Text, f.Openers, nil), ": ")
-			if before, rest, ok := strings.Cut(key, f.Library); ok && strings.Contains(f.Library, "/") {
-				name, key = f.Library, before+"\x00"+strings.ReplaceAll(rest, f.Library, "it")
+			file := f.Library
+			if f.Kind == finding.UndefinedSymbol { // it is about a symbol, in the file
+				file = f.Source
+			}
+			if before, rest, ok := strings.Cut(key, file); ok && strings.Contains(file, "/") {
+				name, key = file, before+"\x00"+strings.ReplaceAll(rest, file, "it")
 			}
 			f.Text, f.Source = strings.Replace(key, "\x00", name, 1), ""
 			if rest, ok := strings.CutSuffix(key, ", which it needs, is not found"); ok {

@@ -1,6 +1,7 @@
 package syntax
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -15,7 +16,8 @@ type Open struct {
 	Library string
 	// Global: what is loaded later finds its symbols.
 	Global bool
-	// Sure: it is done whenever the text is run, as far as its place shows: it is in no block.
+	// Sure: it is done whenever the text is run, as far as its place shows: it is in no block, or, as torch imports its
+	// library, in an if's block and in each that stands in its place.
 	Sure bool
 }
 
@@ -34,17 +36,35 @@ func (o Open) Clone() Open {
 func Opens(text string) (all []Open) {
 	f := Parse(text, Python)
 	statement := 0
-	sure := func() bool { // by its place
+	column := func() int { // of the statement
 		at := f.Tokens[statement].Start
-		return (at == 0 || text[at-1] == '\n') && !f.Is(statement, "if", "elif", "else", "try", "except", "finally", "for",
+		return at - strings.LastIndexByte(text[:at], '\n') - 1
+	}
+	sure := func() bool { // by its place
+		return column() == 0 && !f.Is(statement, "if", "elif", "else", "try", "except", "finally", "for",
 			"while", "with", "def", "class")
 	}
+	var ways choice
 	for i := range f.Tokens {
 		first := i == statement
 		if f.Tokens[i].Class == End {
 			statement = i + 1
 			continue
 		}
+		if first {
+			switch at := column(); {
+			case at > 0:
+				ways.column = cmp.Or(ways.column, at)
+			case ways.blocks != nil && f.Is(i, "elif", "else"):
+				ways = choice{append(ways.blocks, nil), 0, f.Is(i, "else")}
+			default:
+				ways.settle(all)
+				if ways = (choice{}); f.Is(i, "if") {
+					ways.blocks = [][]int{nil}
+				}
+			}
+		}
+		before := len(all)
 		switch {
 		case f.Is(i, "import") && (first || f.Is(i-1, ":")):
 			for j := i + 1; ; j++ {
@@ -77,8 +97,35 @@ func Opens(text string) (all []Open) {
 				all = append(all, Open{Library: name.Text, Global: f.HasFlag(i+1, "RTLD_GLOBAL"), Sure: sure()})
 			}
 		}
+		if last := len(ways.blocks) - 1; last >= 0 && column() == ways.column {
+			for ; before < len(all); before++ {
+				ways.blocks[last] = append(ways.blocks[last], before)
+			}
+		}
 	}
+	ways.settle(all)
 	return all
+}
+
+// choice is an if that is in no block, with what stands in its place.
+type choice struct {
+	blocks [][]int // what each opens, but in blocks of its own, by its place in the list of all
+	column int     // of the last block's statements; 0 before the first
+	whole  bool    // the last is an else's: one of them is run
+}
+
+// settle makes sure what each of the blocks imports.
+func (c *choice) settle(all []Open) {
+	if !c.whole {
+		return
+	}
+	for _, i := range c.blocks[0] {
+		all[i].Sure = all[i].Module != "" && !slices.ContainsFunc(c.blocks, func(block []int) bool {
+			return !slices.ContainsFunc(block, func(j int) bool {
+				return all[j].Module == all[i].Module && slices.Equal(all[j].Names, all[i].Names)
+			})
+		})
+	}
 }
 
 // dotted reads a.b.c, or ..a, at a token, and returns the token behind it.
