@@ -219,7 +219,7 @@ func (u *Audit) unresolved(s *explain.Case) (all []finding.Finding) {
 			if !there && !c.excused(s, &f) {
 				all = append(all, f)
 			}
-		case c.excused(s, &f):
+		case c.excused(s, &f), by != nil && by.File != nil && u.a.imported().Finds(by.File.Path, f.Library):
 		case f.ID == finding.MissingVersion:
 			if direct || s.Load.Role == loader.Program {
 				all = append(all, f)

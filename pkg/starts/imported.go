@@ -20,6 +20,10 @@ type Imported struct {
 	brought map[string]map[string]bool
 	// sure are the files that the import of a package brings, or that a person starts; sites the directories of packages.
 	sure, sites map[string]bool
+	// finds are the files, each with a name, whose own search finds that in the process that opens them. fails says why
+	// a file cannot be opened there.
+	finds map[[2]string]bool
+	fails map[string]string
 }
 
 // Importing returns what finds out once, where somebody asks, what Python does with the files below some paths. It is
@@ -27,7 +31,7 @@ type Imported struct {
 func Importing(ctx context.Context, l *loader.Loader, paths []string) func() *Imported {
 	return sync.OnceValue(func() *Imported {
 		m := &Imported{before: map[string]map[string]bool{}, brought: map[string]map[string]bool{}, sure: map[string]bool{},
-			sites: map[string]bool{}}
+			sites: map[string]bool{}, finds: map[[2]string]bool{}, fails: map[string]string{}}
 		for _, path := range paths {
 			place, err := PlaceOf(ctx, l, l.Path(path))
 			if err != nil || place == nil || place.Python == nil {
@@ -69,6 +73,11 @@ func (m *Imported) beside(l *loader.Loader, as string) map[string]bool {
 
 // add adds what is known of a process, and to brought, if not nil, the names of what is loaded in it for sure.
 func (m *Imported) add(s *process.State, brought map[string]bool) {
+	for _, p := range s.Failed {
+		if len(p.Lacks) > 0 && p.Later == nil {
+			m.fails[p.To.File.Path] = p.Why
+		}
+	}
 	parts := s.Parts()
 	for _, o := range s.WithFailed() {
 		if o.File == nil {
@@ -84,7 +93,13 @@ func (m *Imported) add(s *process.State, brought map[string]bool) {
 			m.before[o.File.Path] = map[string]bool{}
 		}
 		for _, u := range o.Uses {
-			if u.To == nil || !u.To.Found() || parts[u.To] {
+			if u.To == nil || !u.To.Found() {
+				continue
+			}
+			if u.To.NeededBy == o {
+				m.finds[[2]string{o.File.Path, u.Name}] = true
+			}
+			if parts[u.To] {
 				continue
 			}
 			m.before[o.File.Path][u.Name] = true
@@ -106,6 +121,18 @@ func (m *Imported) Loads(file, name string) bool {
 		}
 	}
 	return false
+}
+
+// Finds reports whether a file's own search finds a library in the process of the Python that opens the file, as by a
+// DT_RPATH of conda's.
+func (m *Imported) Finds(file, name string) bool { return m != nil && m.finds[[2]string{file, name}] }
+
+// Fails says which versions what Python has loaded lacks, so that it cannot open a file; "" for none.
+func (m *Imported) Fails(file string) string {
+	if m == nil {
+		return ""
+	}
+	return m.fails[file]
 }
 
 // Reaches reports whether an import of its package reaches a file, or may; what is in no package is for others to open.
