@@ -157,7 +157,7 @@ func (s *State) script() {
 		if !w.Module {
 			if ctypes == s.Main { // it is the caller of dlopen, by its own run path
 				for _, file := range s.Start.CTypes {
-					if p := s.Open(file, s.Main, loader.DlopenScript, ""); p.Why == "" {
+					if p := s.Open(file, s.Main, loader.DlopenScript, w.By); p.Why == "" {
 						ctypes = p.To
 					}
 				}

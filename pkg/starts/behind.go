@@ -181,7 +181,10 @@ func readWrapper(l *loader.Loader, at wrapper.Surroundings, through Through) (w 
 		}
 		text := head(f.Path)
 		if !bytes.HasPrefix(text, []byte("#!")) {
-			return w, false
+			if python = path.Ext(at.File) == ".py"; python { // as people start it, whatever its mode
+				w.Program = at.Find("python3")
+			}
+			return w, python
 		}
 		if f.Size <= maxScript {
 			w = wrapper.Wrapped(text, at)

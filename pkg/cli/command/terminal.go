@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -71,6 +72,15 @@ func (i Ink) Paint(h Hue, text string) string {
 	return "\x1b[" + string(h) + "m" + text + "\x1b[0m"
 }
 
+// Signs returns a text of a command with its arrows and lines in ASCII where the locale is C's, which has no other letters.
+func Signs(text string) string {
+	switch cmp.Or(os.Getenv("LC_ALL"), os.Getenv("LC_CTYPE"), os.Getenv("LANG")) {
+	case "C", "POSIX":
+		return strings.NewReplacer("→", "->", "…", "...", "├──", "|--", "└──", "`--", "│", "|").Replace(text)
+	}
+	return text
+}
+
 // Few returns the first n names of several, and how many more there are.
 func Few(names []string, n int) string {
 	if len(names) > n {
@@ -100,7 +110,7 @@ func below(dir, text string) string {
 		if !ok {
 			return b.String()
 		}
-		if before != "" && !strings.ContainsAny(before[len(before)-1:], " \"'`(=:,\x00") { // the end of another path
+		if before != "" && !strings.ContainsAny(before[len(before)-1:], " \"'`([=:,\x00") { // the end of another path
 			b.WriteString(dir + "/")
 		}
 		text = after

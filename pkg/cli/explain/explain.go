@@ -192,7 +192,7 @@ func runExplain(s *walk.Session, o explainOptions) error {
 			if sum.Files > 1 {
 				out.WriteByte('\n')
 			}
-			a.text.WriteTo(out)
+			out.WriteString(command.Signs(a.text.String()))
 		}
 	}
 	inorder.Do(s.Jobs, len(s.Paths), func(i int) *answer {

@@ -20,7 +20,7 @@ import (
 // sum sums up a directory, or what an interpreter of Python may import, behind what is said of that itself; done says
 // that there is no more to say of it.
 func (o *explainOptions) sum(s *walk.Session, a *answer, arg string) (done bool) {
-	if o.lib != "" || o.dot || o.symbols.Any() {
+	if o.dot || o.symbols.Any() {
 		return false
 	}
 	file := o.Loader.Path(arg)
@@ -30,16 +30,33 @@ func (o *explainOptions) sum(s *walk.Session, a *answer, arg string) (done bool)
 		a.Fail(err)
 		return true
 	}
-	if place == nil || !dir && len(place.Starts)+len(place.Others) == 0 {
+	if place == nil || !dir && (o.lib != "" || len(place.Starts)+len(place.Others) == 0) {
 		return false
 	}
-	sum := places.Summarize(o.System, s.Jobs, place, nil)
+	var loaded []*alike // for the name that is asked about
+	sum := places.Summarize(o.System, s.Jobs, place, func(c *explain.Case) {
+		for _, x := range c.WithFailed() {
+			if o.lib == "" || path.Base(x.Name) != o.lib && (x.File == nil || x.File.Soname != o.lib) {
+				continue
+			}
+			text, hue := x.Path+"  "+x.How(x.NeededBy), command.Plain
+			if !x.Found() {
+				text, hue = "not found", command.Red
+			}
+			loaded = collect(loaded, text, hue, o.lib, []string{c.Start.Name()}, remedy.Remedy{})
+		}
+	})
+	if o.lib != "" {
+		if sum.About(o.lib); loaded == nil {
+			loaded = collect(loaded, "no start asks for it", command.Plain, o.lib, nil, remedy.Remedy{})
+		}
+	}
 	a.Sum, a.bad = sum, a.bad || sum.Bad()
 	if !s.JSON {
-		if s.Verbose {
+		if s.Verbose && o.lib == "" {
 			writeWhole(&a.text, arg, sum, s.Ink)
 		} else {
-			writeSum(&a.text, arg, o.below(place), sum, s.Ink, dir)
+			writeSum(&a.text, arg, o.below(place), sum, loaded, s.Ink, dir)
 		}
 	}
 	return dir
@@ -78,9 +95,9 @@ func collect(all []*alike, text string, hue command.Hue, name string, of []strin
 	return all
 }
 
-// writeSum prints what a reader needs of a place: one line for things that are alike, what is wrong last, and the
+// writeSum prints what a reader needs of a place, and which files are loaded for the name that is asked about: one line for things that are alike, what is wrong last, and the
 // commands that help alone on their lines.
-func writeSum(w *bytes.Buffer, name string, below func(string) string, sum *places.Sum, ink command.Ink,
+func writeSum(w *bytes.Buffer, name string, below func(string) string, sum *places.Sum, loaded []*alike, ink command.Ink,
 	isDir bool) {
 	dir := ""
 	if isDir {
@@ -108,6 +125,13 @@ func writeSum(w *bytes.Buffer, name string, below func(string) string, sum *plac
 	say("", "%s: %s%s, %s", name, walk.Count(sum.Starts, "start", "starts"), by, asking)
 	if sum.Left != "" {
 		say(command.Yellow, "%s", sum.Left)
+	}
+	for _, l := range loaded {
+		of := ""
+		if l.of != nil {
+			of = "  [" + command.Few(l.of, 3) + "]"
+		}
+		say(l.hue, "%s: %s%s", l.names[0], l.text, of)
 	}
 	if toolkits := sum.Toolkits(); len(toolkits) > 0 {
 		var dirs []string

@@ -198,7 +198,7 @@ func (b *build) patch(args []string, more ...string) error {
 		case !slices.ContainsFunc(flags, asks):
 			return errors.New(
 				"autoPatchelf: nothing says which interpreter and C library programs get: $NIX_BINTOOLS is not set. " +
-					"Add autoPatchelfHook to nativeBuildInputs, which brings one, or autoPatchelfFlags = [ \"--interpreter=…\" ]")
+					"Add autoPatchelfHook to nativeBuildInputs, which brings one, or autoPatchelfFlags = [ \"--interpreter=PATH\" ]")
 		}
 	}
 	argv := slices.Concat([]string{b.binary(function)}, b.common()[:2], []string{"--ignore-missing"}, ignore, []string{"--paths"}, paths,

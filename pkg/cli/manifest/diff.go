@@ -136,7 +136,9 @@ func (w *writer) section(lines []*line) {
 	w.head(lines[0].Package)
 	texts, rows := make([]string, len(lines)), 0
 	for i, l := range lines {
-		texts[i] = w.line(l)
+		if texts[i] = w.line(l); !w.markdown {
+			texts[i] = command.Signs(texts[i])
+		}
 	}
 	turn := slices.Clone(lines)
 	slices.SortStableFunc(turn, func(a, b *line) int { return cmp.Compare(a.nth, b.nth) })

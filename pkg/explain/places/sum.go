@@ -152,6 +152,15 @@ func Summarize(y *explain.System, jobs int, p *starts.Place, visit func(*explain
 	return s
 }
 
+// About leaves what is said of one library, by its name.
+func (s *Sum) About(name string) {
+	s.Driver = slices.DeleteFunc(s.Driver, func(v explain.Verdict) bool { return path.Base(v.Soname) != name })
+	s.Findings = slices.DeleteFunc(s.Findings, func(f finding.Finding) bool { return path.Base(f.Library) != name })
+	s.Optional = slices.DeleteFunc(s.Optional, func(o string) bool { return o != name })
+	s.Toolkit = slices.DeleteFunc(s.Toolkit, func(t ToolkitPart) bool { return t.Soname != name })
+	s.GPUCode = s.GPUCode[:0]
+}
+
 // Bad reports whether one of the starts fails, or does not get what it was meant to load.
 func (s *Sum) Bad() bool {
 	return slices.ContainsFunc(s.Findings, func(f finding.Finding) bool { return f.Stops() })
