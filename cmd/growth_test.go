@@ -429,6 +429,30 @@ var growings = []growing{
 			lines(t, fmt.Sprintf("%s/m%d.py", site, i), n/3, func(j int) string { return fmt.Sprintf("import m%d\n", (i+j)%100) })
 		}
 	}, "hostDriver doctor tree", ""},
+	{"tree: arguments of explain", 25, func(t *testing.T, n int) {
+		for i := range n {
+			dir := fmt.Sprintf("d%d", i)
+			missing := emptyLibrary.Needs(fmt.Sprintf("libgone%d.so", i)).Bytes()
+			if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(dir+"/l.so", missing, 0o644)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}, "sh -c runpath explain d*/l.so", "libgone"},
+	{"tree: libraries that each need the 20 before", 100, func(t *testing.T, n int) {
+		for i := range n + 1 {
+			o := tinyelf.Object{}.With(elf.DT_SONAME, fmt.Sprintf("l%d.so", i)).With(elf.DT_RUNPATH, "$ORIGIN")
+			name := fmt.Sprintf("l%d.so", i)
+			if i == n {
+				o, name = tinyelf.Object{Interp: "/lib64/ld-linux-x86-64.so.2"}.With(elf.DT_RUNPATH, "$ORIGIN"), "p"
+			}
+			for before := max(0, i-20); before < i; before++ {
+				o = o.Needs(fmt.Sprintf("l%d.so", before))
+			}
+			if err := os.WriteFile(name, o.Bytes(), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}, "runpath explain p", "/p  (glibc"},
 	{"tree: entries of an image", 200, func(t *testing.T, n int) {
 		images(t, n)
 	}, "runpath thin --image to --for 9.0 image", ""},

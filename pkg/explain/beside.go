@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 
 	"cuda-runpath/pkg/loader"
@@ -16,10 +17,24 @@ const mostBeside = 300
 
 // Among returns a [Case.Provider] that looks into the directories of files that were named together.
 func Among(l *loader.Loader, files []string) func(name, near string, fits func(file string) bool) string {
-	return func(name, _ string, fits func(file string) bool) string {
+	holders := sync.OnceValue(func() map[string][]string { // the directories that hold a name
+		of, seen := map[string][]string{}, map[string]bool{}
 		for _, f := range files {
-			if dir := path.Dir(l.Path(f)); l.Files().Names(dir)[name] && fits(path.Join(dir, name)) {
-				return path.Join(dir, name)
+			dir := path.Dir(l.Path(f))
+			if seen[dir] {
+				continue
+			}
+			seen[dir] = true
+			for name := range l.Files().Names(dir) {
+				of[name] = append(of[name], dir)
+			}
+		}
+		return of
+	})
+	return func(name, _ string, fits func(file string) bool) string {
+		for _, dir := range holders()[name] {
+			if at := path.Join(dir, name); fits(at) {
+				return at
 			}
 		}
 		return ""

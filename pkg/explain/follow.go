@@ -29,7 +29,7 @@ func (c *Case) Tried(list []finding.Finding) []finding.Finding {
 		if f.Command == nil {
 			continue
 		}
-		if c.trials > mostLookUps {
+		if c.trials > mostLookUps || c.Truncated { // then each trial would cost as much as this load, and end as it did
 			f.Remedy = remedy.Do("first apply the fixes above, then run this again for the next one")
 			continue
 		}

@@ -141,6 +141,8 @@ type explainOptions struct {
 	dot     bool
 	all     bool // of the tree, see treeStyle
 	depth   int
+	// beside is the provider of what is missing, among the files that are named together.
+	beside func(name, near string, fits func(file string) bool) string
 }
 
 // explained ends the JSON document of explain.
@@ -195,6 +197,7 @@ func runExplain(s *walk.Session, o explainOptions) error {
 			out.WriteString(command.Signs(a.text.String()))
 		}
 	}
+	o.beside = explain.Among(o.Loader, s.Paths)
 	inorder.Do(s.Jobs, len(s.Paths), func(i int) *answer {
 		at.Store(&s.Paths[i])
 		return o.explain(s, s.Paths[i])
@@ -225,7 +228,7 @@ func (o *explainOptions) explain(s *walk.Session, arg string) *answer {
 		return a
 	}
 	its, load := o.Case(state), state.Load
-	its.Provider = explain.Among(o.Loader, s.Paths)
+	its.Provider = o.beside
 	var only *loader.Object
 	var found []finding.Finding
 	if load.Role != loader.Static {
