@@ -1,6 +1,5 @@
-# shellcheck shell=bash disable=SC2154  # core.bash is in front of this
+# shellcheck shell=bash disable=SC2154  # core.bash is there
 # nixpkgs' autoPatchelfHook: its functions, arrays and entry, with the same arguments and settings.
-# Where our other hooks are in the same build, what they ask for goes into the same edit.
 
 # An env hook: the libraries of a dependency.
 gatherLibraries() { autoPatchelfLibs+=("$1/lib"); } # PACKAGE

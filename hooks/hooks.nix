@@ -1,9 +1,8 @@
-# The hooks of one CUDA set: the shim that they share, and a line that says what each one brings. The
-# interface of shim and program is described in pkg/cli/hook/doc.go.
+# The hooks of one CUDA set: each is its file, with the paths of what it sources and what it brings put
+# in. The interface of core.bash and the program is described in pkg/cli/hook/doc.go.
 {
   lib,
   makeSetupHook,
-  writeText,
   hostPlatform,
   targetPlatform,
   # The tools, for the machine that builds.
@@ -22,9 +21,6 @@
   passthru ? { },
 }:
 let
-  # Of the interface.
-  interface = 1;
-
   # Where no file that is built can be an ELF file, as on Darwin, the hooks are there and
   # do nothing, as nixpkgs' do: packages list them without asking for the platform.
   hasELF = hostPlatform.isLinux || targetPlatform.isLinux;
@@ -45,23 +41,6 @@ let
       "/run/opengl-driver-32"
     ];
 
-  # The text of FILE, without its comments.
-  textOf =
-    file:
-    lib.concatMapStrings
-      (line: if builtins.isList line || builtins.match "( *#.*)?" line != null then "" else line + "\n")
-      (builtins.split "\n" (builtins.readFile file));
-  # Functions, which an older version of the interface that is sourced later does not replace.
-  functions =
-    file:
-    let
-      version = "cudaRunpathPart_${lib.removeSuffix ".bash" (baseNameOf file)}";
-    in
-    ''
-      if ((''${${version}:-0} < ${toString interface})); then
-      declare -g ${version}=${toString interface}
-      ${textOf file}fi
-    '';
   # A hook is overridden as nixpkgs' hook of the same name is, with that one's arguments.
   hook =
     {
@@ -74,9 +53,8 @@ let
       usesCompat ? builtins.elem "addCudaCompatRunpath" runs,
       # For the places of stubs alone.
       compatForStubs ? false,
-      # Files of functions; and what is run where the hook is sourced.
-      parts ? [ ],
-      text ? _: "",
+      # What makeSetupHook makes a hook of.
+      file ? ./tool.bash,
       # More arguments for override, and what is made of all.
       arguments ? { },
       propagated ? _: [ ],
@@ -101,7 +79,7 @@ let
           && cuda_compat.meta.available or true
           && !(cuda_compat.meta.unsupported or false);
         tools = lib.getOutput "tools" cuda-runpath;
-        given' =
+        bring =
           map (tool: "tool=${tool}") runs
           ++ lib.optional (!isUsual driverLink) "link=${driverLink}"
           ++ lib.optionals usesCompat (
@@ -110,15 +88,6 @@ let
           )
           ++ lib.optional (compatForStubs && available) "stubs-compat=${cuda_compat}/compat"
           ++ brings given;
-        shim = ''
-          # shellcheck shell=bash
-          # Made by hooks.nix of https://github.com/cuda-runpath/cuda-runpath
-        ''
-        + lib.concatMapStrings functions ([ ./core.bash ] ++ parts)
-        + "cudaRunpathBring ${
-          lib.escapeShellArgs ([ (cuda-runpath.version or "0") "${tools}" ] ++ given')
-        }\n"
-        + text given;
       in
       lib.warnIf (auto-patchelf != arguments.auto-patchelf or null)
         "${name}: the argument auto-patchelf is not used: cuda-runpath is what patches; override that"
@@ -127,6 +96,13 @@ let
             inherit name;
             # The programs are in PATH, for whoever debugs a package in its shell.
             propagatedBuildInputs = lib.optional hasELF tools ++ propagated given;
+            substitutions = lib.optionalAttrs hasELF {
+              core = "${./core.bash}";
+              autoPatchelf = "${./autoPatchelf.bash}";
+              tools = "${tools}";
+              release = cuda-runpath.version or "0";
+              brings = lib.escapeShellArgs bring;
+            };
             passthru = lib.optionalAttrs usesCompat { enableHook = available; } // passthru;
             meta = {
               inherit description;
@@ -134,7 +110,7 @@ let
               # Whoever opens the pull request to nixpkgs (nix/upstream).
               maintainers = [ ];
             };
-          } (writeText "${name}.bash" (if hasELF then shim else "addDriverRunpath() { :; }\n"))
+          } (if hasELF then file else ./noELF.bash)
         )
     ) ({ inherit cuda-runpath cuda_compat addDriverRunpath; } // arguments);
 
@@ -143,14 +119,13 @@ let
       name = "stubReplace-hook";
       description = "Takes stub directories out of the run paths of all outputs and asks for the GPU driver's";
       runs = [ "stubReplace" ];
-      parts = [ ./checkPhases.bash ];
     };
 
     autoAddDriverRunpath = {
       name = "autoAddDriverRunpath-hook";
       description = "Puts the GPU driver's directory into the run paths of all outputs";
       runs = [ "autoAddDriverRunpath" ];
-      parts = [ ./addDriverRunpath.bash ];
+      file = ./addDriverRunpath.bash;
     };
 
     addCudaCompatRunpath = {
@@ -190,15 +165,7 @@ let
         "noRunpathAmbiguity"
       ];
       brings = _: [ "settings=" ];
-      parts = [
-        ./checkPhases.bash
-        ./addDriverRunpath.bash
-      ];
-      # Its functions have the names of nixpkgs', which a package may have beside this.
-      text = _: ''
-        if [[ -n ''${cudaRunpathAutoPatchelf-} ]] && ! declare -F autoPatchelf >/dev/null; then
-        ${textOf ./autoPatchelf.bash}fi
-      '';
+      file = ./cudaRunpathHook.bash;
       inherit passthru;
     };
 
@@ -214,7 +181,7 @@ let
         auto-patchelf = autoPatchelfOf cuda-runpath;
       };
       brings = given: lib.optional (given.bintools != null) "bintools=${given.bintools}";
-      parts = [ ./autoPatchelf.bash ];
+      file = ./autoPatchelfHook.bash;
       propagated =
         given:
         [ (autoPatchelfOf given.cuda-runpath) ]
@@ -225,7 +192,7 @@ let
     addDriverRunpath = {
       name = "addDriverRunpath-hook";
       description = "A shell function that puts the GPU driver's directory into the run path of a file";
-      parts = [ ./addDriverRunpath.bash ];
+      file = ./addDriverRunpath.bash;
       passthru.driverLink =
         if linkOf addDriverRunpath != null then
           linkOf addDriverRunpath
@@ -250,11 +217,7 @@ builtins.mapAttrs (_: hook) plain
       autoAddDriverRunpath = hook {
         name = "auto-add-driver-runpath-hook";
         inherit (plain.autoAddDriverRunpath) description;
-        parts = [
-          ./addDriverRunpath.bash
-          ./dropIn/standIn.bash
-        ];
-        text = _: "cudaRunpathStandIn addDriverRunpath\n";
+        file = ./dropIn/autoAddDriverRunpath.bash;
         arguments = { inherit autoFixElfFiles; };
         propagated = given: [ given.autoFixElfFiles ];
       };
@@ -262,11 +225,7 @@ builtins.mapAttrs (_: hook) plain
         name = "auto-add-cuda-compat-runpath-hook";
         inherit (plain.addCudaCompatRunpath) description;
         usesCompat = true;
-        parts = [
-          ./dropIn/addCudaCompatRunpath.bash
-          ./dropIn/standIn.bash
-        ];
-        text = _: "cudaRunpathStandIn addCudaCompatRunpath\n";
+        file = ./dropIn/autoAddCudaCompatRunpath.bash;
         arguments = { inherit autoFixElfFiles; };
         propagated = given: [ given.autoFixElfFiles ];
       };
@@ -274,12 +233,7 @@ builtins.mapAttrs (_: hook) plain
         name = "removeStubsFromRunpathHook";
         inherit (plain.stubReplace) description;
         compatForStubs = true;
-        parts = [
-          ./checkPhases.bash
-          ./dropIn/removeStubsFromRunpath.bash
-          ./dropIn/standIn.bash
-        ];
-        text = _: textOf ./dropIn/removeStubsFromRunpathHook.bash;
+        file = ./dropIn/removeStubsFromRunpathHook.bash;
         arguments = { inherit autoFixElfFiles getRunpathEntries; };
         propagated =
           given:

@@ -5,7 +5,6 @@
   stdenv,
   callPackage,
   makeSetupHook,
-  writeText,
   pkgsBuildBuild,
   targetPackages,
   # Where there are none, as in a nixpkgs without CUDA.
@@ -58,7 +57,6 @@ let
       inherit
         lib
         makeSetupHook
-        writeText
         hostPlatform
         targetPlatform
         ;

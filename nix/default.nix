@@ -20,7 +20,6 @@ let
         stdenv
         callPackage
         makeSetupHook
-        writeText
         pkgsBuildBuild
         targetPackages
         ;

@@ -1,5 +1,6 @@
-# shellcheck shell=bash disable=SC2154,SC2317  # core.bash is in front of this
-#
+# shellcheck shell=bash disable=SC2317
+# shellcheck source=/dev/null
+source @core@
 # stdenv's functions, ours: its entries in fixupOutputHooks call them, under its own conditions
 # (dontPatchELF, noAuditTmpdir). A package whose phases have a function of that name keeps its own.
 cudaRunpathFixupElf() {
@@ -12,3 +13,4 @@ cudaRunpathFixupElf() {
 }
 # When all hooks are there: a second patchelf in nativeBuildInputs brings stdenv's function again.
 postHooks+=(cudaRunpathFixupElf)
+cudaRunpathBring @release@ @tools@ @brings@

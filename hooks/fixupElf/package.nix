@@ -5,7 +5,7 @@ let
     name = "fixup-elf-hook";
     description = "Does what stdenv does to ELF files (shrink run paths, look for $TMPDIR, write resolution notes) in one walk";
     brings = _: [ "elf=" ];
-    parts = [ ./fixupElf.bash ];
+    file = ./fixupElf.bash;
     passthru.tests = import ./tests.nix (
       cudaRunpathHook.testSupport // { ours = { inherit fixupElfHook; }; }
     );

@@ -168,8 +168,7 @@ builtins.listToAttrs (
     ) modes
   );
 
-  # Hooks of two releases in one build are an error that names both; an older version's shim that
-  # comes later replaces no function of a newer one.
+  # Hooks of two releases in one build are an error that names both.
   twoReleasesFailTheBuild =
     let
       both = order: ordered order { pname = "two-releases"; };
@@ -184,10 +183,6 @@ builtins.listToAttrs (
           hooks.noRunpathAmbiguity
         ]
       ];
-      newer = support.hookOf ''
-        declare -g cudaRunpathPart_core=999
-        cudaRunpathBring() { declare -g broughtTo=theNewer; }
-      '';
     in
     check "two-releases" (
       lib.concatMapStrings (order: ''
@@ -198,11 +193,32 @@ builtins.listToAttrs (
       '') orders
       + ''
         lacks "log of one release" "$(< ${support.logOfSuccess (ordered countingHooks keepCalls)})" "different releases"
-        same "whose function was called" "$(< ${
-          ordered [ newer hooks.autoAddDriverRunpath ] { postFixup = "echo $broughtTo > $out/brought-to"; }
-        }/brought-to)" theNewer
       ''
     );
+
+  # What is sourced is the file, with what Nix knows in the lines that have @NAME@; and it is short.
+  aHookIsItsFile = check "a-hook-is-its-file" (
+    lib.concatMapStrings
+      ({ hook, file }: ''
+        hook=${hook}/nix-support/setup-hook
+        diff <(grep -v '@[a-zA-Z]*@' ${file}) <(grep -v -e '^ *source /' -e '^cudaRunpathBring ' $hook) ||
+          complain "$hook is not ${file}"
+        lacks "$hook" "$(grep -e '^ *source ' -e '^cudaRunpathBring ' $hook)" @
+        mapfile -t parts < <(sed -n 's/^ *source //p' $hook)
+        holds "10 kB at most" test "$(cat $hook "''${parts[@]}" | wc -c)" -le 10000
+      '')
+      (
+        lib.mapAttrsToList (name: file: {
+          inherit file;
+          hook = (support.ours.hooksFor { }).${name};
+        }) {
+          stubReplace = ../tool.bash;
+          addDriverRunpath = ../addDriverRunpath.bash;
+          cudaRunpathHook = ../cudaRunpathHook.bash;
+          autoPatchelfHook = ../autoPatchelfHook.bash;
+        }
+      )
+  );
 
   # Not only the run paths: the files are the same, byte for byte.
   sameFilesInTheOtherOrder = pkgs.testers.testEqualContents {

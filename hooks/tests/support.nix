@@ -159,7 +159,7 @@ rec {
   # $killedAt` they are killed.
   countingTools = package {
     pname = "counting-tools";
-    version = "999.0"; # newer than any
+    version = "999.0"; # of no release
     outputs = [
       "out"
       "tools"

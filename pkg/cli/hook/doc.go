@@ -2,7 +2,7 @@
 // the moments of a build and hands over what the shell has. What that means is decided here: which tools run, in which
 // order, with which arguments, what is said, and how the build goes on.
 //
-// # The interface, version 1
+// # The interface
 //
 // The shim (hooks/core.bash) calls the program of the first package that brought a hook, by absolute path:
 //
@@ -54,6 +54,5 @@
 //	notes                    nothing of ours edits: run stdenv's function that writes resolution notes
 //	status N                 the last one; other than 0, the build fails, or the function returns it; without one it is 1
 //
-// A new version of the interface gets a new number here and in hooks.nix, which puts each part of the shim into a
-// condition: an older version's shim does not redefine the functions of a newer one that was sourced before it.
+// Its version is the release, which shim and program have in common: hooks of two releases in one build are an error.
 package hook

@@ -1,3 +1,0 @@
-# shellcheck shell=bash
-# FILE…
-addCudaCompatRunpath() { cudaRunpathPlainly cudaRunpathTell addCudaCompatRunpath "$@"; }

@@ -1,3 +1,0 @@
-# shellcheck shell=bash
-# FILE…
-removeStubsFromRunpath() { cudaRunpathPlainly cudaRunpathTell removeStubsFromRunpath "$@"; }

@@ -1,0 +1,3 @@
+# shellcheck shell=bash
+# Where no file that is built can be an ELF file, as on Darwin.
+addDriverRunpath() { :; }
