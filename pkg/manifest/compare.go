@@ -576,8 +576,12 @@ func (f *files) needed() {
 	common := func(x, y []string) []string {
 		return slices.DeleteFunc(slices.Clone(x), func(n string) bool { return !slices.Contains(y, n) })
 	}
-	if !slices.Equal(common(a, b), common(b, a)) {
-		f.say(Needs, "needs the same libraries in another order")
+	if old, new := common(a, b), common(b, a); !slices.Equal(old, new) {
+		which := "same"
+		if len(old) < len(a) || len(new) < len(b) {
+			which = "other"
+		}
+		f.say(Needs, "needs the %s libraries in another order", which)
 		f.all[len(f.all)-1].Details = strings.Join(b, " ") + ", not " + strings.Join(a, " ")
 	}
 }
