@@ -3,15 +3,15 @@
 # What the hooks share. Each sources it by its store path, so a build may source it many times. It
 # tells the program `runpath hook` of the moments of a build, with what the shell has, and obeys its
 # answers, which are a fixed list of words: nothing that is printed is evaluated. What the tools are
-# given, and what is said, is decided there: pkg/cli/hook, whose doc.go describes the interface.
+# given, and what is said, is decided there (pkg/cli/hook/doc.go).
 #
 # Names: outputs are shell variables too and may be called bin, lib or stubs; so locals here start
 # with __cr, functions and globals with cudaRunpath. The program is called by absolute path: a hook
 # in buildInputs under strictDeps has no entry in PATH. A failure is always an explicit exit: where
 # a caller is in a condition, errexit does not work.
 
-# What the hooks bring, KEY=VALUE, and the variables that the program asks for. They are set when
-# this is sourced first, whatever attribute of a package has the name.
+# What the hooks bring, and the variables that the program asks for. They are set when this is
+# sourced first, whatever attribute of a package has the name.
 if ! declare -F cudaRunpathTell >/dev/null; then
     unset -v cudaRunpathGiven cudaRunpathSettings
     unset -v cudaRunpathProgram cudaRunpathStubs cudaRunpathAudited
@@ -34,7 +34,6 @@ cudaRunpathPlainly() { # COMMAND…
     "$@"
 }
 
-# What a hook brings: the program, of a release, in TOOLS, and KEY=VALUE…
 cudaRunpathBring() { # RELEASE TOOLS KEY=VALUE…
     cudaRunpathGiven+=("program=$1 $2" "${@:3}")
     # Either program says that two releases are an error.
