@@ -63,6 +63,9 @@ func (p *Plan) State() State {
 // errMeanwhile says that a file has changed since the plan was made.
 var errMeanwhile = errors.New("was changed by another process since it was read; it is left as it is")
 
+// Outrun reports whether something else edited the file after it was read for the plan, which was not carried out.
+func (p *Plan) Outrun() bool { return errors.Is(p.Result.Err, errMeanwhile) }
+
 // Step is one file that [Apply] brings from one state to another.
 type Step struct {
 	At       tree.Target

@@ -358,6 +358,9 @@ func (a *autoPatchelf) readHints(name string) error {
 	return nil
 }
 
+// rounds is how often a run plans anew for files that something else edited after they had been read.
+const rounds = 3
+
 func (a *autoPatchelf) run() error {
 	signal.Ignore(unix.SIGPIPE) // see edits
 	var records *fixup.Records
@@ -368,32 +371,60 @@ func (a *autoPatchelf) run() error {
 		}
 		defer records.Close()
 	}
+	var done []*fixup.Plan
+	for round := 1; ; round++ {
+		index, err := a.read()
+		defer index.Close()
+		if err != nil {
+			return a.report(index, nil, nil, err)
+		}
+		if round == 1 {
+			a.tellOutside(index.LibrariesOutside())
+		}
+		resolver, err := fixup.NewResolver(index, a.settings)
+		if err != nil {
+			return err
+		}
+		plans := resolver.ResolveAll(a.Jobs)
+		stopped, err := a.change(index, plans, records)
+		if err != nil {
+			return a.report(index, nil, nil, err)
+		}
+		keep(plans, done)
+		if done = plans; stopped == nil && round < rounds && slices.ContainsFunc(plans, (*fixup.Plan).Outrun) {
+			continue
+		}
+		if records != nil {
+			for _, file := range records.Replaced {
+				a.Log.WithField("path", file).Info(
+					"this was the record of another directory, which had the name before; it is replaced")
+			}
+		}
+		return a.report(index, resolver, plans, stopped)
+	}
+}
+
+// read reads the files below the paths, and those of their libraries.
+func (a *autoPatchelf) read() (*fixup.Index, error) {
 	var files atomic.Int64
 	a.sources.Progress = func(n int) { files.Store(int64(n)) }
-	stop := a.Progress(func() string { return fmt.Sprintf("%d files read", files.Load()) })
-	index, err := fixup.Read(a.Context, a.sources)
-	stop()
-	defer index.Close()
-	if err != nil {
-		return a.report(index, nil, nil, err)
-	}
-	a.tellOutside(index.LibrariesOutside())
-	resolver, err := fixup.NewResolver(index, a.settings)
-	if err != nil {
-		return err
-	}
-	plans := resolver.ResolveAll(a.Jobs)
-	stopped, err := a.change(index, plans, records)
-	if err != nil {
-		return a.report(index, nil, nil, err)
-	}
-	if records != nil {
-		for _, file := range records.Replaced {
-			a.Log.WithField("path", file).Info(
-				"this was the record of another directory, which had the name before; it is replaced")
+	defer a.Progress(func() string { return fmt.Sprintf("%d files read", files.Load()) })()
+	return fixup.Read(a.Context, a.sources)
+}
+
+// keep puts the plans that were carried out before in the place of the new ones, which have nothing to do.
+func keep(plans, before []*fixup.Plan) {
+	done := map[string]*fixup.Plan{}
+	for _, p := range before {
+		if p.Result.Edited {
+			done[p.Object.Path] = p
 		}
 	}
-	return a.report(index, resolver, plans, stopped)
+	for i, p := range plans {
+		if was := done[p.Object.Path]; was != nil && p.Err == nil && !p.Result.Edited {
+			plans[i] = was
+		}
+	}
 }
 
 // change carries out the plans. After err nothing was changed; stopped is why not all is done.
