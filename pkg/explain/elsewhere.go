@@ -172,9 +172,24 @@ func (c *Case) libc() {
 	}
 }
 
-// environment reports the libraries, except the driver's, for which LD_LIBRARY_PATH decides and the file would find
-// another one without it.
+// environment reports what LD_PRELOAD keeps from starting the program, and the libraries, except the driver's, for which
+// LD_LIBRARY_PATH decides and the file would find another one without it.
 func (c *Case) environment() {
+	for _, step := range c.Start.Before {
+		state, err := step.Begin(c.Loader)
+		if err != nil {
+			continue
+		}
+		why := state.Stops()
+		if missing := state.Missing(); why == "" && len(missing) > 0 {
+			why = missing[0].Name + " is not found"
+		}
+		if why != "" {
+			c.report(on(finding.LoadError, nil, nil, remedy.Do("set LD_PRELOAD for the program alone, or let what it names "+
+				"find its libraries"), "%s, which starts the program, does not start with LD_PRELOAD=%s: %s", step.File,
+				step.Preload, why))
+		}
+	}
 	var decided []string
 	var first *loader.Object
 	for _, o := range c.Objects[1:] {

@@ -19,6 +19,8 @@ type Start struct {
 	loader.Environment
 	// Via are the scripts and wrappers that start it in their own place, the first one first.
 	Via []string
+	// Before are the programs that are started in its place before it and that have an LD_PRELOAD.
+	Before []Start
 	// Script is the Python script that the program, an interpreter, is started with; "" for none. Opens is what the
 	// script opens.
 	Script string

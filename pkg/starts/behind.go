@@ -115,6 +115,7 @@ func started(l *loader.Loader, file string, through Through) process.Start {
 				}
 			}
 		}
+		before := t.Environment
 		for name, value := range w.Set {
 			switch v := vars[name]; {
 			case v != nil && *v != value:
@@ -132,6 +133,17 @@ func started(l *loader.Loader, file string, through Through) process.Start {
 			case vars[what] != nil || slices.Contains(heeded, what):
 				t.Unsure = append(t.Unsure, "a part of "+what+", which "+t.File+" computes, is not known")
 			}
+		}
+		for i, step := range w.Through {
+			if step.Program == "" || step.Preload == "" {
+				continue
+			}
+			env := t.Environment
+			if i == 0 { // the shell, or the wrapper itself
+				env = before
+			}
+			env.Preload = step.Preload
+			t.Before = append(t.Before, process.Start{File: step.Program, Environment: env})
 		}
 		t.File, t.Via = w.Program, append(t.Via, t.File)
 		t.Sure = t.Sure && w.Sure
@@ -191,12 +203,14 @@ func readWrapper(l *loader.Loader, at wrapper.Surroundings, through Through) (w 
 		}
 		program, byEnv := wrapper.Interpreter(text[:min(len(text), 256)])
 		python = pythonName().MatchString(path.Base(cmp.Or(byEnv, program)))
+		if byEnv != "" {
+			program = at.Find(byEnv)
+		}
 		if w.Program != "" || through == Wrappers && !python {
+			w.Through = append([]wrapper.Step{{Program: program, Preload: at.Variable("LD_PRELOAD")}}, w.Through...)
 			return w, false
 		}
-		if w.Program = program; byEnv != "" {
-			w.Program = at.Find(byEnv)
-		}
+		w.Program = program
 		if !python {
 			w.Unsure = []string{wrapper.Program}
 		}
@@ -209,6 +223,7 @@ func readWrapper(l *loader.Loader, at wrapper.Surroundings, through Through) (w 
 		data := make([]byte, f.Size)
 		if n, _ := im.ReadAt(data, 0); n > 0 {
 			w = wrapper.Compiled(data[:n], at)
+			w.Through = []wrapper.Step{{Program: at.File, Preload: at.Variable("LD_PRELOAD")}}
 		}
 	})
 	return w, false

@@ -18,12 +18,18 @@ type Wrapper struct {
 	Loader string
 	// Set are the variables that the program has then and that were not so before, "" for one that is gone or emptied.
 	Set map[string]string
+	// Through are the programs that are started in the same place before it: the shell, or the wrapper itself, then env,
+	// nice and their like.
+	Through []Step
 	// Bare: the program has no variables but those that are set, as by env -i.
 	Bare bool
 	// Unsure is what is not known: of the variables those of which a part is computed, which is left out, [Program] where
 	// it may be another one, and [Environment] where the script reads another one.
 	Unsure []string
 }
+
+// Step is a program on the way to another, with the LD_PRELOAD that it is started with.
+type Step struct{ Program, Preload string }
 
 // What of a wrapper may not be known, beside variables.
 const (
@@ -136,6 +142,7 @@ type shell struct {
 	frames  []frame
 	program string
 	loader  string   // that starts it
+	through []Step   // that start it
 	sure    bool     // of the program
 	bare    bool     // it has only the variables that are set here
 	ends    bool     // the script may have come to its end before
@@ -180,7 +187,7 @@ func (sh *shell) runs() int {
 func (sh *shell) wrapper() Wrapper {
 	w := Wrapper{Set: map[string]string{}, Bare: sh.bare}
 	if !strings.Contains(sh.program, unknown) {
-		w.Program, w.Loader, w.Sure = sh.program, sh.loader, sh.sure && !sh.ends
+		w.Program, w.Loader, w.Sure, w.Through = sh.program, sh.loader, sh.sure && !sh.ends, sh.through
 	}
 	if w.Program != sh.program || slices.ContainsFunc(sh.others, func(p string) bool { return p != sh.program }) {
 		w.Unsure = append(w.Unsure, Program)
@@ -744,6 +751,7 @@ func (sh *shell) simple(words []word, runs int) int {
 	}
 	exec := false
 	var before map[string]variable // env -i
+	var through []Step
 	for len(words) > 0 {
 		switch w := words[0].text; {
 		case slices.Contains([]string{"export", "declare", "typeset", "readonly", "local"}, w):
@@ -793,8 +801,17 @@ func (sh *shell) simple(words []word, runs int) int {
 			sh.vars["PWD"] = variable{text: words[1].text, set: true}
 			return 1
 		case starters[path.Base(w)].valued != "":
-			exec = exec || w == "exec"
 			of := starters[path.Base(w)]
+			if exec = exec || w == "exec"; w != "exec" {
+				step := Step{Program: w}
+				if !strings.Contains(w, "/") && sh.Find != nil {
+					step.Program = sh.Find(w)
+				}
+				if v := sh.value("LD_PRELOAD"); v.exported {
+					step.Preload = v.text
+				}
+				through = append(through, step)
+			}
 			for words = words[1:]; len(words) > 0 && strings.HasPrefix(words[0].text, "-"); words = words[1:] {
 				if o := words[0].text; len(words) > 1 && len(o) == 2 && strings.Contains(of.valued, o[1:]) {
 					if words = words[1:]; path.Base(w) == "env" && o == "-u" {
@@ -812,7 +829,11 @@ func (sh *shell) simple(words []word, runs int) int {
 			sh.call(sh.functions[w], words[1:], runs)
 			return -1
 		default:
-			if taken := sh.starts(words, exec, runs); before != nil && !taken {
+			taken := sh.starts(words, exec, runs)
+			if taken {
+				sh.through = through
+			}
+			if before != nil && !taken {
 				sh.vars = before
 			} else if before != nil {
 				sh.bare = true
