@@ -8,8 +8,7 @@ import (
 )
 
 // A layout is where everything is after an edit. A strategy is a function from an image and a goal to a layout, or to
-// the reason why there is none. emit makes ordered writes of it, and verify compares the result with the owners of
-// the bytes.
+// the reason why there is none. emit makes writes of it, and verify compares the result with the owners of the bytes.
 type layout struct {
 	size     uint64 // of the file, bytes
 	progs    []elfimage.Prog

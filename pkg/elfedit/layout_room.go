@@ -90,21 +90,14 @@ func (p *planner) useRoom(l *layout) (bool, error) {
 	}
 	slices.SortFunc(alive, func(x, y span) int { return cmp.Compare(x.off, y.off) })
 	need := uint64(len(p.goal.blob)) + 1
-	at, found := uint64(0), false
-	var gaps []span
-	end := uint64(0)
+	at, found, end := uint64(0), false, uint64(0)
 	for _, s := range append(alive, span{r.size, 0}) {
-		if s.off > end {
-			gaps = append(gaps, span{end, s.off - end})
-		}
-		end = max(end, s.end())
-	}
-	for _, g := range gaps {
-		if !found && g.size >= need {
-			if at, found = g.off, true; g.off > 0 && g.end() == r.size {
+		if !found && s.off >= end+need {
+			if at, found = end, true; end > 0 && s.off == r.size {
 				at = r.size - need
 			}
 		}
+		end = max(end, s.end())
 	}
 	if !found {
 		return false, nil
