@@ -78,6 +78,7 @@
         import ./nix/apps.nix {
           pkgs = pkgsFor system;
           inherit (oursFor.${system}) cuda-runpath;
+          inherit (self.lib) patchEnvironment;
         }
       );
 

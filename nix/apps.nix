@@ -1,5 +1,9 @@
-# `nix run .#NAME -- …`: each binary, and update-vendor-hash.
-{ pkgs, cuda-runpath }:
+# `nix run .#NAME -- …`: each binary, and what only Nix can do.
+{
+  pkgs,
+  cuda-runpath,
+  patchEnvironment,
+}:
 let
   inherit (pkgs) lib;
   app = program: description: {
@@ -96,5 +100,8 @@ lib.genAttrs (installed ++ [ "hostDriver" ]) (name: app "${cuda-runpath}/bin/${n
 // {
   default = app "${cuda-runpath}/bin/runpath" "Shows and edits run paths";
   diff-manifests = app "${diff-manifests}/bin/diff-manifests" "Says what differs between the packages of two commits";
+  patch-environment =
+    app "${patchEnvironment { inherit pkgs; }}/bin/patch-environment"
+      "Makes what pip, uv or npm installed find libraries of Nix and the GPU driver";
   update-vendor-hash = app "${update-vendor-hash}/bin/update-vendor-hash" "Writes the hash of the Go modules into nix/package.nix";
 }

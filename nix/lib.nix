@@ -150,67 +150,71 @@ rec {
         ${tools}/bin/runpath manifest --html $out/index.html $files > $out/manifest.json
       '';
 
-  # patchEnvironment { libraries = [ … ]; }
+  # patchEnvironment { pkgs = …; }
   #
-  # A program, patch-environment [FLAGS] [PATH…], that makes what another package manager
-  # installed (.venv, node_modules) find these libraries and the host's driver: autoPatchelf
-  # with their directories built in. Without a PATH it takes those of `paths` that are
-  # there. Its `shellHook` does that in a development shell: a walk, where nothing has
-  # changed; what is changed is a copy, since programs may have the files mapped.
+  # A program, patch-environment [FLAGS] [DIR…], that makes what another package manager
+  # installed (.venv, node_modules) find libraries of Nix and the host's driver: autoPatchelf
+  # with their directories built in, and `runpath scripts --fix`. Without a DIR it takes those
+  # of `paths` that are there. Its `shellHook` does that in a development shell.
   # `patch-environment --undo` takes it back.
   patchEnvironment =
     {
-      libraries,
+      # nixpkgs, which has the libraries.
+      pkgs ? pkgsFor (
+        let
+          first = builtins.head libraries;
+        in
+        (first.stdenv or { }).hostPlatform.system or first.system
+      ),
+      # In place of those of manylinux2014, and zlib.
+      libraries ? null,
       paths ? [
         ".venv"
         "node_modules"
       ],
       # More flags of autoPatchelf.
       flags ? [ ],
-      # Whether run paths get the driver link.
+      # Whether run paths, and scripts that open libraries of the driver, get the driver link.
       driver ? true,
     }:
     let
-      first = builtins.head libraries;
-      system = (first.stdenv or { }).hostPlatform.system or first.system;
-      pkgs = pkgsFor system;
       inherit (pkgs) lib;
-      program =
-        pkgs.runCommand "patch-environment"
-          {
-            inherit (pkgs.stdenv) shell;
-            meta = {
-              description = "Makes what another package manager installed find libraries of Nix";
-              mainProgram = "patch-environment";
-            };
-            passthru.shellHook = ''
-              ${program}/bin/patch-environment --copy --quiet >/dev/null ||
-                echo "patch-environment: see above" >&2
-              ${lib.optionalString driver ''
-                # Triton asks ldconfig for the driver otherwise.
-                if [[ -z ''${TRITON_LIBCUDA_PATH-} && -e /run/opengl-driver/lib/libcuda.so.1 ]]; then
-                  export TRITON_LIBCUDA_PATH=/run/opengl-driver/lib
-                fi
-              ''}
-            '';
-          }
-          ''
-            mkdir -p $out/bin
-            cat > $out/bin/patch-environment <<'END'
-            #!${pkgs.stdenv.shell}
-            exec ${lib.getOutput "tools" (packagesFor system).cuda-runpath}/bin/autoPatchelf ${
-              lib.escapeShellArgs (
-                map (library: "--libs=${lib.getLib library}/lib") libraries
-                ++ map (path: "--or-path=${path}") paths
-                ++ lib.optional driver "--tool=autoAddDriverRunpath"
-                ++ flags
-              )
-            } "$@"
-            END
-            chmod +x $out/bin/patch-environment
-          '';
+      list = import ./environment-libraries.nix (
+        { inherit pkgs; } // lib.optionalAttrs (libraries != null) { inherit libraries; }
+      );
+      array = values: "(${lib.escapeShellArgs values})";
+      program = pkgs.writeShellApplication {
+        name = "patch-environment";
+        runtimeInputs = [
+          (lib.getOutput "tools" (packagesFor pkgs.stdenv.hostPlatform.system).cuda-runpath)
+          pkgs.coreutils
+          pkgs.gnugrep
+        ];
+        text = ''
+          libraries=${list}
+          elsewhere=${./environment-libraries.nix}
+          store=${builtins.storeDir}
+          usual=${array paths}
+          given=${array (flags ++ lib.optional driver "--tool=autoAddDriverRunpath")}
+          driver=${lib.optionalString driver "yes"}
+          ${builtins.readFile ./patch-environment.bash}
+        '';
+        meta.description = "Makes what another package manager installed find libraries of Nix";
+      };
     in
-    program;
+    program
+    // {
+      shellHook = ''
+        ${program}/bin/patch-environment --quiet >/dev/null ||
+          echo "patch-environment: see above" >&2
+        ${lib.optionalString driver ''
+          # Triton asks ldconfig for the driver otherwise.
+          if [[ -z ''${TRITON_LIBCUDA_PATH-} && -e /run/opengl-driver/lib/libcuda.so.1 ]]; then
+            export TRITON_LIBCUDA_PATH=/run/opengl-driver/lib
+          fi
+        ''}
+      '';
+    };
 
   # wrapWithHostDriver PACKAGE: the package with each program of its bin/ started by
   # `hostDriver run`, for hosts other than NixOS. Desktop entries, D-Bus services and

@@ -146,10 +146,17 @@ let
     );
 
   environment = flake.lib.patchEnvironment {
-    libraries = [
-      greet
-      wave
-    ];
+    pkgs = pkgs // {
+      pythonManylinuxPackages.manylinux2014 = [
+        pkgs.glibc
+        greet
+      ];
+      zlib = wave;
+    };
+  };
+  alone = flake.lib.patchEnvironment {
+    libraries = [ wave ];
+    paths = [ "node_modules" ];
   };
   shell = pkgs.mkShell { inherit (environment) shellHook; };
 in
@@ -358,6 +365,19 @@ in
     ${pkgs.stdenv.cc}/bin/cc -shared -fPIC -o node_modules/addon/build/addon.node addon.c ${wave}/lib/libwave.so.1
     cp node_modules/addon/build/addon.node src/mine.node
     files=(./$at/_ext.so ./node_modules/addon/build/addon.node)
+    # The Python of the environment, a program of a wheel whose loader is not here, and a script.
+    loader=$(< ${pkgs.bintools}/nix-support/dynamic-linker)
+    echo 'int main(void) { return 0; }' > main.c
+    ${pkgs.stdenv.cc}/bin/cc -o ../python main.c -Wl,--dynamic-linker=$loader
+    ln -s ../../../python .venv/bin/python
+    ${pkgs.stdenv.cc}/bin/cc -o .venv/bin/tool main.c -Wl,--dynamic-linker=/none/ld.so
+    echo 'lib = ctypes.CDLL("libnvidia-ml.so.1")' > $at/nvml.py
+    # Nix cannot be asked in a build. Its roots are made before the first edit, which begins with a record.
+    mkdir nix
+    printf '%s\n' "#!${pkgs.bash}/bin/bash" 'ln -sfn "$2" "$4"' \
+      'echo "$4: $2: $(echo "''${4%/*}"*.autopatchelf.json)" >> ../roots' > nix/nix-store
+    chmod +x nix/nix-store
+    export PATH=$PWD/nix:$PATH
     state() { find . -printf '%p %i %s %T@ %C@ %m\n' | sort; }
     list() { find . -type f -name '*.node' -o -type f -name '*.so' | sort | while read -r f; do echo "$f [$(runPath "$f")]"; done; }
     enter() { ${pkgs.bash}/bin/bash -euc "$1" > ../said 2>&1 || complain "the shell's hook fails: $(< ../said)"; }
@@ -373,12 +393,20 @@ in
     runPathIs $at/_ext.so '${support.driver}:$ORIGIN:${greet}/lib'
     runPathIs node_modules/addon/build/addon.node ${support.driver}:${wave}/lib
     runPathIs src/mine.node ""
+    holds "the program of a wheel, with the loader of the Python" .venv/bin/tool
+    contains "the script" "$(< $at/nvml.py)" '"${support.driver}/libnvidia-ml.so.1"'
+    list=$(readlink .venv/.patch-environment)
+    same "the list" "$(< $list)" "$(printf '%s\n' ${greet}/lib ${wave}/lib)"
+    same "when the roots are made" "$(< ../roots)" \
+      "$(printf '%s\n' ".venv/.patch-environment: $list: .venv*.autopatchelf.json" "node_modules/.patch-environment: $list: node_modules*.autopatchelf.json")"
     entered=$(state)
     enter "$hook"
     same "what the second entry says" "$(< ../said)" ""
     same "what the second entry wrote" "$(state)" "$entered"
     ${environment}/bin/patch-environment --undo > ../said 2>&1 || complain "--undo: $(< ../said)"
     same "after --undo" "$(list)" "$before"
+    contains "--undo, of what stays changed" "$(< ../said)" "$at/nvml.py"
+    holds "no roots stay" [ -z "$(find . -name .patch-environment)" ]
     for file in "''${files[@]}"; do
       if ./load "$file"; then complain "$file can be loaded after --undo"; fi
     done
@@ -388,11 +416,11 @@ in
     mkdir ../more
     cp ${wave}/lib/libwave.so.1 ../more/
     before=$(cd ../more; state)
-    ${environment}/bin/patch-environment --libs $PWD/../more > ../said 2>&1 || complain "--libs: $(< ../said)"
+    ${environment}/bin/patch-environment --libs=$PWD/../more > ../said 2>&1 || complain "--libs: $(< ../said)"
     same "the directory of --libs" "$(cd ../more; state)" "$before"
     holds "after a run with --libs" ./load "''${files[@]}"
     ${environment}/bin/patch-environment --undo > ../said 2>&1 || complain "--undo: $(< ../said)"
-    ${environment}/bin/patch-environment --libs $PWD/../more .venv > ../said 2>&1 || complain ".venv alone: $(< ../said)"
+    ${environment}/bin/patch-environment --libs=$PWD/../more .venv > ../said 2>&1 || complain ".venv alone: $(< ../said)"
     holds "the one that is named" ./load "''${files[0]}"
     if ./load "''${files[1]}"; then complain "the other one is edited too"; fi
     # Of the usual ones, --undo takes those that have a record.
@@ -409,6 +437,14 @@ in
     same "the file that was open" "$(sha256sum <&3)" "$before"
     exec 3<&-
     holds "after the entry" ./load "''${files[@]}"
+
+    # With other libraries all begins anew, and the first ones are kept until then.
+    : > ../roots
+    ${alone}/bin/patch-environment > ../said 2>&1 || complain "other libraries: $(< ../said)"
+    same "the other list" "$(< node_modules/.patch-environment)" ${wave}/lib
+    same "when it is kept" "$(< ../roots)" \
+      "node_modules/.patch-environment: $(readlink node_modules/.patch-environment): node_modules.autopatchelf.json"
+    holds "with other libraries" ./load "''${files[@]}"
     ${environment}/bin/patch-environment --undo > ../said 2>&1 || complain "--undo: $(< ../said)"
 
     # An environment that is not there yet, and one that lacks a library.

@@ -22,12 +22,7 @@
           pkgs = nixpkgs.legacyPackages.${system};
           # Edits .venv and node_modules at each entry, where something is new; by hand,
           # after `uv sync` or `pip install`: patch-environment.
-          environment = cuda-runpath.lib.patchEnvironment {
-            libraries = [
-              pkgs.stdenv.cc.cc
-              pkgs.zlib
-            ];
-          };
+          environment = cuda-runpath.lib.patchEnvironment { inherit pkgs; };
         in
         {
           default = pkgs.mkShell {

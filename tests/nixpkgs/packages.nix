@@ -361,6 +361,7 @@ in
     sitePackages = "lib/python3/site-packages";
   };
   jq = hostTools "jq" [ "jq" ];
+  gnugrep = hostTools "grep" [ "grep" ];
   gnused = hostTools "sed" [ "sed" ];
   git = hostTools "git" [ "git" ];
   nix = hostTools "nix" [
@@ -371,6 +372,11 @@ in
   shellcheck = hostTools "shellcheck" [ "shellcheck" ];
   uv = hostTools "uv" [ "uv" ];
   zlib = pkgs.runCommand "zlib" { } "mkdir -p $out/lib";
+  # In nixpkgs these are some twenty packages.
+  pythonManylinuxPackages.manylinux2014 = [
+    pkgs.glibc
+    pkgs.stdenv.cc.cc
+  ];
   gopls = hostTools "gopls" [ "gopls" ];
   elfutils = hostTools "elfutils" [ "eu-elflint" ];
   nixfmt = hostTools "nixfmt" [ "nixfmt" ];

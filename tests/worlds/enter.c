@@ -22,7 +22,7 @@ int main(int count, char **args) {
   int user = atoi(args[2]);
   must(unshare(CLONE_NEWNS), "unshare");
   must(mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL), "private");
-  must(mount(args[1], args[1], NULL, MS_BIND, NULL), "bind");
+  must(mount(args[1], args[1], NULL, MS_BIND | MS_REC, NULL), "bind");
   must(chdir(args[1]), "chdir");
   must(mount("none", "proc", "proc", 0, NULL), "proc");
   must(mount("/dev/null", "dev/null", NULL, MS_BIND, NULL), "dev/null");

@@ -8,7 +8,8 @@ searched=/nix/glibc-of-nix/lib # a link to glibc's, which is what nixpkgs' loade
 h=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa # all but the last of a store path's 32 digits
 glibc=/nix/store/${h}1-glibc-2.36 cxx=/nix/store/${h}2-gcc-12-lib stubs=/nix/store/${h}3-cuda_cudart-12-stubs
 package=/nix/store/${h}4-train drivers=/nix/store/${h}5-graphics-drivers compat=/nix/store/${h}6-cuda_compat
-stub_ld=/nix/store/${h}7-stub-ld nix_ld=/nix/store/${h}8-nix-ld
+stub_ld=/nix/store/${h}7-stub-ld nix_ld=/nix/store/${h}8-nix-ld shell=/nix/store/${h}9-shell newer=/nix/store/${h}a-newer
+list=/nix/store/${h}b-libraries
 uv_python=.local/share/uv/python/cpython-3.12.7-linux-x86_64-gnu
 loader=$glibc/lib/ld-linux-x86-64.so.2
 train=$package/bin/train opener=$package/bin/opener
@@ -29,6 +30,20 @@ driver_into() { # DIR: the driver's libraries, as its installer names them
     cp "$work/parts/lib$l.so.1" "$1/lib$l.so.$version"
     ln -sf "lib$l.so.$version" "$1/lib$l.so.1"
   done
+}
+
+patch_environment() { # LIST: the program as lib.patchEnvironment makes it
+  cat - "$here/../../nix/patch-environment.bash" <<END
+#!$shell/bin/bash
+set -o errexit -o nounset -o pipefail
+export PATH="/tools:$shell/bin:\$PATH"
+libraries=$1
+elsewhere=/none
+store=/nix/store
+usual=(.venv node_modules)
+given=(--tool=autoAddDriverRunpath)
+driver=yes
+END
 }
 
 # make_parts makes $work/store, what Nix has, $work/home, what the user has, and the programs of the rows.
@@ -59,6 +74,26 @@ make_parts() (
   ln -s libcuda.so.470.57.02 "$(at $compat/compat/libcuda.so.1)"
   driver_into "$s/${drivers##*/}/lib"
   for l in "$s/${drivers##*/}"/lib/*.so."$version"; do patchelf --set-rpath "$drivers/lib" "$l"; done
+  # A library of a newer nixpkgs, whose glibc the Python does not have.
+  echo 'GLIBC_2.99 { fresh; };' >"$work/parts/newer.map"
+  echo 'int fresh(void) { return 1; }' | so "$(at $newer/glibc/libc.so.6)" -x c - -nostdlib -Wl,--version-script,"$work/parts/newer.map"
+  echo 'int fresh(void); int answer(void) { return fresh(); }' |
+    so "$(at $newer/lib/libstdc++.so.6)" -nostdlib "-Wl,-rpath,$newer/glibc" -x c - -x none "$s/${newer##*/}/glibc/libc.so.6"
+  # nix run .#patch-environment, with what is around the program in nixpkgs: bash, coreutils and grep of the store, and an
+  # nix-store that makes roots.
+  for l in bash rm ln grep; do
+    install -D -m 755 "$(type -P "$l")" "$(at $shell/bin/$l)"
+    patchelf --set-interpreter "$loader" --set-rpath "$shell/lib:$glibc/lib" "$s/${shell##*/}/bin/$l"
+    ldd "$(type -P "$l")" | awk '/=> \// { print $3 }' | while read -r p; do
+      [[ -e $s/${glibc##*/}/lib/${p##*/} ]] || install -D "$p" "$(at "$shell/lib/${p##*/}")"
+    done
+  done
+  printf '%s\n' "#!$shell/bin/bash" 'ln -sfn "$2" "$4"' >"$s/${shell##*/}/bin/nix-store"
+  echo "$cxx/lib" >"$(at $list)"
+  echo "$newer/lib" >"$(at $list-newer)"
+  patch_environment $list >"$work/tools/patch-environment"
+  patch_environment $list-newer >"$work/tools/patch-environment-newer"
+  chmod +x "$s/${shell##*/}/bin/nix-store" "$work"/tools/patch-environment*
   cp "$work/parts/stub-ld" "$(at $stub_ld)"
   cp "$work/parts/nix-ld" "$(at $nix_ld/bin/nix-ld)"
   cuda=("$here/program.c" -DNEEDS_DRIVER "$s/${stubs##*/}/lib/stubs/libcuda.so")
@@ -146,6 +181,15 @@ world_nix-ld() {
   ln -s "$loader" "$r/run/current-system/sw/share/nix-ld/lib/ld.so"
   ln -s "$glibc/lib/libc.so.6" "$r/run/current-system/sw/share/nix-ld/lib/libc.so.6"
 }
+world_fhs() { # nixpkgs' buildFHSEnv on NixOS: links in /usr, and a cache for Nix's loader, which is in the usual place too
+  nixos
+  mkdir -p "$r/usr/lib64"
+  local l
+  for l in "$r$glibc"/lib/* "$r$cxx"/lib/*; do ln -sf "${l#"$r"}" "$r/usr/lib64/"; done
+  ln -s "$loader" "$r/lib64/ld-linux-x86-64.so.2"
+  echo /usr/lib64 >"$r/etc/ld.so.conf"
+  ldconfig -X -r "$r" -C /nix/ld.so.cache 2>/dev/null
+}
 world_ubuntu() {
   base
   ln -s usr/lib "$r/lib"
@@ -175,6 +219,17 @@ world_container() { # nixos/nix, with what a container's runtime brings in
   base
   ln -s "$package/bin/sh" "$r/bin/sh"
   driver_into "$r/usr/lib64"
+}
+world_apptainer() { # --nv: the host's files in a directory, which LD_LIBRARY_PATH names for what the image has
+  base
+  ln -s usr/lib "$r/lib"
+  distribution usr/lib/x86_64-linux-gnu
+  driver_into "$r/.singularity.d/libs"
+  cached
+}
+world_nvccli() { # --nvccli: where NVIDIA's runtime puts them
+  world_ubuntu
+  mkdir -p "$r/.singularity.d/libs"
 }
 world_alpine() {
   base
@@ -215,6 +270,8 @@ world_jetson-csv() { # a container on it, into which the files that a CSV names 
   distribution usr/lib/x86_64-linux-gnu
   driver_into "$r/usr/lib/x86_64-linux-gnu/nvidia"
   mv "$r/usr/lib/x86_64-linux-gnu/nvidia/libcuda.so.$version" "$r/usr/lib/x86_64-linux-gnu/nvidia/libcuda.so.1.1"
+  # Without a version, it says what it is by the release of its compiler, as the real one does.
+  printf 'Cuda compilation tools, release 13.0, V13.0.88\0' >>"$r/usr/lib/x86_64-linux-gnu/nvidia/libcuda.so.1.1"
   ln -sf libcuda.so.1.1 "$r/usr/lib/x86_64-linux-gnu/nvidia/libcuda.so.1"
   echo /usr/lib/x86_64-linux-gnu/nvidia >>"$r/etc/ld.so.conf"
   cached
