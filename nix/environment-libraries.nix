@@ -4,10 +4,14 @@
   flake ? null,
   pkgs ? (builtins.getFlake flake).legacyPackages.${builtins.currentSystem},
   # What wheels may need beside a C library (PEP 599), and zlib, which many need all the same. The C library is that of
-  # the program that opens them.
-  libraries ? builtins.filter (library: (builtins.parseDrvName library.name).name != "glibc") (
-    pkgs.pythonManylinuxPackages.manylinux2014 ++ [ pkgs.zlib ]
-  ),
+  # the program that opens them. A set without nixpkgs' list has gcc's libraries at least.
+  libraries ?
+    let
+      manylinux = builtins.tryEval pkgs.pythonManylinuxPackages.manylinux2014;
+      isOther = library: (builtins.parseDrvName library.name).name != "glibc";
+    in
+    builtins.filter isOther (if manylinux.success then manylinux.value else [ pkgs.stdenv.cc.cc ])
+    ++ [ pkgs.zlib ],
 }:
 let
   inherit (pkgs) lib;
