@@ -6,12 +6,13 @@
 #   given      more flags of autoPatchelf
 #   driver     not empty: scripts get the driver link too
 : "${libraries:?}" "${elsewhere:?}" "${store:?}" "${usual[0]:?}" "${driver?}"
-usage="patch-environment [--nixpkgs FLAKE] [--undo] [--dry-run] [--quiet] [--FLAG=VALUE of autoPatchelf]... [DIR]...
+usage="patch-environment [--nixpkgs FLAKE] [--undo] [--dry-run] [--quiet] [FLAG=VALUE]... [DIR]...
 
 Makes what pip, uv or npm installed into DIR (${usual[*]}) find libraries of Nix and the GPU driver.
 A link, DIR/.patch-environment, keeps the libraries from the garbage collector.
 --undo takes all back but changes of scripts.
---nixpkgs FLAKE takes the libraries from that nixpkgs: the one that the Python is from, or an older one."
+--nixpkgs FLAKE takes the libraries from that nixpkgs: that of the Python, or an older one.
+Any other flag, --FLAG=VALUE, is autoPatchelf's."
 trees=() flags=("${given[@]}") undo='' dry=() quiet=() status=0
 while (($#)); do
   case $1 in
@@ -44,9 +45,14 @@ patched() { # LIST FLAG…: autoPatchelf with the libraries of a list
   mapfile -t directories <"$1"
   autoPatchelf "${directories[@]/#/--libs=}" "${flags[@]}" "${@:2}" "$tree"
 }
-keep() { nix-store --realise "$libraries" --add-root "$tree/.patch-environment" --indirect >/dev/null; }
+keep() {
+  nix-store --realise "$libraries" --add-root "$tree/.patch-environment" --indirect >/dev/null
+}
 # What autoPatchelf finds it leaves, so with other libraries than before all begins anew.
-is_other() { [[ -e $tree/.patch-environment && ! $tree/.patch-environment -ef $libraries && ${#dry[@]} == 0 ]]; }
+is_other() {
+  local root=$tree/.patch-environment
+  [[ -e $root && ! $root -ef $libraries && ${#dry[@]} == 0 ]]
+}
 undone() { autoPatchelf --undo "${flags[@]}" "${dry[@]}" "$@" "$tree"; }
 
 for tree in "${trees[@]}"; do
@@ -56,7 +62,7 @@ for tree in "${trees[@]}"; do
     elif ((${#dry[@]} == 0)); then
       rm -f "$tree/.patch-environment"
       if changed=$(grep -rlIF /run/opengl-driver/lib "$tree"); then
-        echo "These name the driver link still; to have them as they were, install their packages again:" >&2
+        echo "These name the driver link still; to undo that, install their packages again:" >&2
         echo "$changed" >&2
       fi
     fi
@@ -67,8 +73,8 @@ for tree in "${trees[@]}"; do
   plan=$(patched "$libraries" --dry-run --quiet 2>&1) || true
   if grep -e " needs a newer C library: " <<<"$plan" >&2; then
     if is_other; then patched "$tree/.patch-environment" --quiet || true; fi
-    echo "patch-environment: $tree: nothing is changed, because its Python has an older glibc than the libraries" \
-      "need; fix: --nixpkgs FLAKE, the nixpkgs that the Python is from" >&2
+    echo "patch-environment: $tree: nothing is changed, because its Python has an older glibc" \
+      "than the libraries need; fix: --nixpkgs FLAKE, the nixpkgs that the Python is from" >&2
     status=1
     continue
   fi

@@ -96,6 +96,8 @@ in
       ) "lib/libuse.so: a phase after fixup changed it"
       # nixpkgs' torch adds a library there.
       + succeeds (mode // inPostPhases "patchelf --add-rpath ${wave}/lib $out/bin/program")
+      # An entry that is there once more leads nowhere else.
+      + succeeds (mode // inPostPhases "patchelf --add-rpath ${wave}/lib:${driver} $out/bin/program")
       + succeeds (mode // inPostPhases "chmod -R u+w $out; touch $out/bin/program; echo text > $out/text")
       + succeeds (mode // inPostPhases toStubs // off)
     ) modes

@@ -437,11 +437,19 @@ func (f *files) compare() {
 		}
 		f.say(FileKind, "is now %s, not %s%s", article(b.Kind), article(a.Kind), name(because))
 	}
-	for _, part := range [][3]string{
+	parts := [][3]string{
 		{"soname", a.Soname, b.Soname}, {"machine", a.Machine, b.Machine},
 		{"interpreter", a.Interpreter, b.Interpreter}, {"started program", a.Starts, b.Starts},
-	} {
-		if f.place(part[1]) != f.place(part[2]) {
+	}
+	if a.Kind == b.Kind {
+		sets := maps.Clone(a.Sets)
+		maps.Copy(sets, b.Sets)
+		for _, variable := range slices.Sorted(maps.Keys(sets)) {
+			parts = append(parts, [3]string{"the wrapper's " + variable, a.Sets[variable], b.Sets[variable]})
+		}
+	}
+	for _, part := range parts {
+		if f.places(part[1]) != f.places(part[2]) {
 			f.say(Identity, "%s %s, not %s", part[0], name(said(part[2])), name(said(part[1])))
 		}
 	}
@@ -525,6 +533,15 @@ func (f *files) place(p string) string {
 	return keyOf(NameOf(object)) + p[len(object):]
 }
 
+// places is place for each path of a list.
+func (f *files) places(list string) string {
+	paths := strings.Split(list, ":")
+	for i, p := range paths {
+		paths[i] = f.place(p)
+	}
+	return strings.Join(paths, ":")
+}
+
 // runPath compares the run paths, and reports whether the file has lost the driver link.
 func (f *files) runPath() (lost bool) {
 	isLink := func(e string) bool { return runpath.Key(e) == driver.Link || runpath.Key(e) == driver.Link32 }
@@ -573,15 +590,19 @@ func (f *files) runPath() (lost bool) {
 func (f *files) needed() {
 	a, b := f.a.Needed, f.b.Needed
 	f.names(Needs, a, b, "needs %s, not %s", "now needs %s", "no longer needs %s")
-	common := func(x, y []string) []string {
-		return slices.DeleteFunc(slices.Clone(x), func(n string) bool { return !slices.Contains(y, n) })
-	}
-	if old, new := common(a, b), common(b, a); !slices.Equal(old, new) {
-		which := "same"
-		if len(old) < len(a) || len(new) < len(b) {
-			which = "other"
+	// What is there in both, or stands in the other's place with another number.
+	common := func(x, y []string) (all []string) {
+		for _, n := range x {
+			if slices.Contains(y, n) {
+				all = append(all, n)
+			} else if slices.ContainsFunc(y, func(m string) bool { return general(m) == general(n) && !slices.Contains(x, m) }) {
+				all = append(all, general(n))
+			}
 		}
-		f.say(Needs, "needs the %s libraries in another order", which)
+		return all
+	}
+	if !slices.Equal(common(a, b), common(b, a)) {
+		f.say(Needs, "needs libraries in another order")
 		f.all[len(f.all)-1].Details = strings.Join(b, " ") + ", not " + strings.Join(a, " ")
 	}
 }

@@ -454,6 +454,9 @@ func TestEnd(t *testing.T) {
 	}{
 		{`{"files":[{"path":"CHANGED","action":"unchanged"}]}`, nil, 0, []string{"run /T/bin/runpath normalize --tool", "status 0"}},
 		{`{"files":[{"path":"CHANGED","action":"edited","before":["/stubs"],"after":["/drv"]}]}`, nil, 0, []string{"error CHANGED: a phase after fixup changed it", "would make its run path '/drv' of '/stubs' again", "error what a phase after fixup", "status 1"}},
+		// An entry that is there once more changes nothing; another tag does.
+		{`{"files":[{"path":"CHANGED","action":"edited","before":["/drv","/a","/a","/drv/"],"after":["/drv","/a","/a"]}]}`, nil, 0, []string{"status 0"}},
+		{`{"files":[{"path":"CHANGED","action":"edited","before":["/drv"],"after":["/drv"]}]}`, nil, 0, []string{"error CHANGED: a phase after fixup changed it", "status 1"}},
 		// It has been moved in, or its directory: its own times say nothing of that.
 		{`{"files":[{"path":"OUT/old.so","action":"edited","before":[],"after":["/drv"]}]}`, nil, 0, []string{"error OUT/old.so: a phase after fixup changed it", "status 1"}},
 		{`{"files":[]}`, nil, 1, []string{"error noRunpathAmbiguity finds this after a phase", "status 1"}},

@@ -15,6 +15,7 @@ import (
 	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/remedy"
+	"cuda-runpath/pkg/runpath"
 )
 
 // wantsStubs reports whether the check phases are to get stubs.
@@ -447,7 +448,9 @@ func (b *build) wouldEdit(w walk) (bool, error) {
 	}
 	edited := false
 	for _, file := range report.Files {
-		if file.Action == "edited" {
+		before, after := runpath.List(file.Before), runpath.List(file.After)
+		again := len(after) < len(before) && slices.Equal(before.Unique(), after.Unique()) // leads nowhere else
+		if file.Action == "edited" && !again {
 			edited = true
 			b.fail(fmt.Sprintf("%s: a phase after fixup changed it: %s would make its run path '%s' of '%s' again",
 				remedy.Line(file.Path),

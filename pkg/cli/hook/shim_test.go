@@ -26,9 +26,11 @@ func TestThereIsLittleBash(t *testing.T) {
 			}
 		}
 		t.Logf("%4d %s", n, name)
-		if strings.Contains(name, "nix/lib.nix") {
+		switch {
+		case strings.HasSuffix(name, "nix/patch-environment.bash"): // which people run
+		case strings.Contains(name, "nix/lib.nix"):
 			ofLib += n
-		} else {
+		default:
 			total += n
 		}
 	}

@@ -112,15 +112,15 @@ func TestLines(t *testing.T) {
 	a := pkg("p", file("a.so", "x", "y"), file("b.so", "x", "y"), file("c.so", "x", "y"), file("d.so", "y", "x", "z"))
 	b := pkg("q", file("a.so", "y", "x"), file("b.so", "y", "x"), file("c.so", "y", "x"), file("d.so", "x", "y", "z"), file("e.so"), file("f.so"))
 	got := written(a, b, false, false)
-	for _, want := range []string{"  4 files: need the same libraries in another order (a.so, b.so, c.so and 1 more)\n",
+	for _, want := range []string{"  4 files: need libraries in another order (a.so, b.so, c.so and 1 more)\n",
 		"  e.so and f.so: are new (library, 0.0 kB)\n", "6 changes, +0.0 kB, GPU code +0.0 kB: files that are new 2, needed libraries 4\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
 	got = written(a, b, true, false)
-	for _, want := range []string{"  a.so, b.so and c.so: need the same libraries in another order: y x, not x y\n",
-		"  d.so: needs the same libraries in another order: x y z, not y x z\n"} {
+	for _, want := range []string{"  a.so, b.so and c.so: need libraries in another order: y x, not x y\n",
+		"  d.so: needs libraries in another order: x y z, not y x z\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
