@@ -116,7 +116,9 @@ func (y *System) Case(s *process.State) *Case {
 		c.entries = append(c.entries, c.entry(text, i+1))
 	}
 	c.rest = slices.Clone(c.entries)
-	c.collectNames()
+	if len(c.entries) > 0 { // what they lead to is asked by name
+		c.collectNames()
+	}
 	return c
 }
 

@@ -25,6 +25,9 @@ func (o *explainOptions) sum(s *walk.Session, a *answer, arg string) (done bool)
 	}
 	file := o.Loader.Path(arg)
 	dir := o.Loader.Files().IsDir(o.Loader.Absolute(file))
+	if !dir && (o.NoOpen || !starts.MayBePlace(arg)) { // of files only an interpreter imports anything
+		return false
+	}
 	place, err := starts.PlaceOf(s.Context, o.Loader, file)
 	if err != nil {
 		a.Fail(err)
