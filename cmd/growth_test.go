@@ -54,23 +54,22 @@ func TestGrowth(t *testing.T) {
 	for _, g := range growings {
 		t.Run(g.name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
-			var times [doublings + 1]time.Duration
-			var bytes [doublings + 1]int64
-			for i := range times {
-				g.make(t, g.size<<i)
+			var times [3]time.Duration
+			var bytes [3]int64
+			for i, size := range []int{g.size, g.size << (doublings - 2), g.size << doublings} {
+				g.make(t, size)
 				times[i], bytes[i] = g.measure(t)
 			}
 			t.Log(times, bytes)
-			const a, b = doublings - 2, doublings
 			least := slices.Min(times[:]) // a smaller size that takes longer has met with noise
-			if times[b]-least > mostTimes*(slices.Max(times[:a+1])-least)+noiseTime {
-				t.Errorf("with the size doubled each time it takes %v", times)
+			if times[2]-least > mostTimes*(slices.Max(times[:2])-least)+noiseTime {
+				t.Errorf("with the size four times as large, twice, it takes %v", times)
 			}
-			if bytes[b]-bytes[0] > mostTimes*max(bytes[a]-bytes[0], 0)+noiseBytes || bytes[b] > mostBytes {
-				t.Errorf("with the size doubled each time it takes %d bytes of memory", bytes)
+			if bytes[2]-bytes[0] > mostTimes*max(bytes[1]-bytes[0], 0)+noiseBytes || bytes[2] > mostBytes {
+				t.Errorf("with the size four times as large, twice, it takes %d bytes of memory", bytes)
 			}
-			if strings.HasPrefix(g.name, "tree: ") && times[b] > mostTime {
-				t.Errorf("at its largest it takes %v", times[b])
+			if strings.HasPrefix(g.name, "tree: ") && times[2] > mostTime {
+				t.Errorf("at its largest it takes %v", times[2])
 			}
 		})
 	}

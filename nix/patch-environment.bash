@@ -18,8 +18,10 @@ while (($#)); do
   case $1 in
     --nixpkgs=*) set -- --nixpkgs "${1#*=}" "${@:2}" && continue ;;
     --nixpkgs)
+      flake=${2?$usage}
+      [[ ! -d ${flake#path:} ]] || flake=path:$(realpath "${flake#path:}")
       libraries=$(nix-build --no-out-link --extra-experimental-features flakes \
-        --argstr flake "${2?$usage}" "$elsewhere")
+        --argstr flake "$flake" "$elsewhere")
       shift
       ;;
     --undo) undo=yes ;;

@@ -33,6 +33,10 @@ func Importing(ctx context.Context, l *loader.Loader, paths []string) func() *Im
 		m := &Imported{before: map[string]map[string]bool{}, brought: map[string]map[string]bool{}, sure: map[string]bool{},
 			sites: map[string]bool{}, finds: map[[2]string]bool{}, fails: map[string]string{}}
 		for _, path := range paths {
+			dir := l.Absolute(l.Path(path))
+			if python, _ := PythonIn(l, dir); python == nil && l.Files().IsDir(dir) { // no walk for what imports nothing
+				continue
+			}
 			place, err := PlaceOf(ctx, l, l.Path(path))
 			if err != nil || place == nil || place.Python == nil {
 				continue // the walk has said what is wrong
