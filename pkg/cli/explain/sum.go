@@ -37,9 +37,9 @@ func (o *explainOptions) sum(s *walk.Session, a *answer, arg string) (done bool)
 		return false
 	}
 	var loaded []*alike // for the name that is asked about
-	sum := places.Summarize(o.System, s.Jobs, place, func(c *explain.Case) {
+	find := func(c *explain.Case) {
 		for _, x := range c.WithFailed() {
-			if o.lib == "" || path.Base(x.Name) != o.lib && (x.File == nil || x.File.Soname != o.lib) {
+			if path.Base(x.Name) != o.lib && (x.File == nil || x.File.Soname != o.lib) {
 				continue
 			}
 			text, hue := x.Path+"  "+x.How(x.NeededBy), command.Plain
@@ -48,7 +48,11 @@ func (o *explainOptions) sum(s *walk.Session, a *answer, arg string) (done bool)
 			}
 			loaded = collect(loaded, text, hue, o.lib, []string{c.Start.Name()}, remedy.Remedy{})
 		}
-	})
+	}
+	if o.lib == "" {
+		find = nil
+	}
+	sum := places.Summarize(o.System, s.Jobs, place, find)
 	if o.lib != "" {
 		if sum.About(o.lib); loaded == nil {
 			loaded = collect(loaded, "no start asks for it", command.Plain, o.lib, nil, remedy.Remedy{})
