@@ -405,7 +405,17 @@ func (g *startGraph) others(started bool, fails []string) (difference string, er
 	}
 	var errs, opens []string
 	for _, f := range doc.Facts {
-		if opens = append(opens, f.Text); f.Verdict == "bad" {
+		opens = append(opens, f.Text)
+		switch {
+		case f.Verdict != "bad":
+		case strings.Contains(f.Text, ", which starts the program, does not start with "):
+			// The wrapper was run by a shell that the variables were kept from: asked of a shell that has them.
+			shell := exec.Command("/bin/bash", "-c", ":")
+			shell.Dir, shell.Env = g.cwd, append([]string{"LC_ALL=C", "PATH=/usr/bin:/bin"}, g.env...)
+			if shell.Run() == nil {
+				difference += fmt.Sprintf("doctor: %s, but it does; ", f.Text)
+			}
+		default:
 			errs = append(errs, f.Subject+": "+f.Text)
 		}
 	}
