@@ -126,7 +126,7 @@ func (c *Case) neededPaths() {
 			continue
 		}
 		f := finding.Finding{Library: name, Remedy: c.Search(name, c.Load.Main)}
-		const what = "%s, which the file needs, is named by a path, for which no run path is searched: "
+		const what = "the file needs %s by a path, so no run path is searched for it: "
 		switch at := name; {
 		case strings.HasPrefix(at, "/"):
 			why := c.leftover(path.Dir(at))

@@ -344,8 +344,8 @@ func (c *Case) compat(v *Verdict, o *loader.Object, where, dir string) {
 		}); i >= 0 && !c.IsCompat(c.Load, path.Dir(c.Objects[i].Path), path.Dir(c.Objects[i].Path)) {
 			v.Good, v.Kind = false, finding.CompatHarms
 			v.Text = fmt.Sprintf(
-				"%sthe compat directory %s, and libcuda.so.1 is %s, of another driver: neither takes what the other "+
-					"makes (218).", where, dir, c.Objects[i].Path)
+				"%sthe compat directory %s, and libcuda.so.1 is %s, of another driver: neither accepts the "+
+					"other's code (218).", where, dir, c.Objects[i].Path)
 			v.Remedy = remedy.Do(
 				"take both from one driver: runpath normalize puts the compat directory first, for all its libraries")
 		}
@@ -453,8 +453,8 @@ func (c *Case) nowhere(v *Verdict, link, may string) {
 	v.Kind, v.Answer = finding.NoDriverLink, 35
 	add := func() remedy.Remedy {
 		if c.Start.Script != "" && by == c.Load.Main { // the interpreter of all scripts
-			return remedy.Do("the library that opens it is to have the driver link, not the interpreter; " +
-				"beside NixOS, hostDriver run starts the script with the driver")
+			return remedy.Do("give the driver link to the library that opens it, not to the interpreter; " +
+				"on other systems than NixOS, hostDriver run starts the script with the driver")
 		}
 		return c.EditForDriver(by, c.rules(runpath.AddDriverLink))
 	}

@@ -503,7 +503,7 @@ func (w *loop) worse() {
 			}
 			fix := remedy.Say("autoPatchelfIgnoreMissingDeps = [ %s ] if they are never in one process",
 				remedy.NixPattern(c.name))
-			b.plan.Worse = fmt.Errorf("%s could not load it, which it can with the libraries that nixpkgs' program takes: "+
+			b.plan.Worse = fmt.Errorf("%s can load it with the libraries that nixpkgs' program takes, and not with these: "+
 				"%s takes %s, which lacks %s that %s needs; fix: give the package one %s that does for both; or %s",
 				a.plan.Object.Path, a.by.path, a.takes.path, strings.Join(c.takes.file.Lacks(b.by.file, c.name), ", "),
 				b.by.path, c.name, fix)

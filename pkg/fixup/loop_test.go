@@ -309,7 +309,7 @@ func TestABuildIsWorseThanNixpkgs(t *testing.T) {
 		}
 		return all
 	}
-	want := []string{"~/out/p2/plugin.so: ~/out/p2/run could not load it, which it can with the libraries that nixpkgs' program takes: " +
+	want := []string{"~/out/p2/plugin.so: ~/out/p2/run can load it with the libraries that nixpkgs' program takes, and not with these: " +
 		"~/out/p0/libu.so takes ~/libs/libv.so, which lacks V_2 that ~/out/p2/plugin.so needs; fix: give the package one libv.so that does " +
 		`for both; or autoPatchelfIgnoreMissingDeps = [ "libv.so" ] if they are never in one process`}
 	if diff := cmp.Diff(want, worse()); diff != "" {

@@ -397,7 +397,7 @@ func (a *autoPatchelf) run() error {
 		if records != nil {
 			for _, file := range records.Replaced {
 				a.Log.WithField("path", file).Info(
-					"this was the record of another directory, which had the name before; it is replaced")
+					"replaced the record of another directory that had this name before")
 			}
 		}
 		return a.report(index, resolver, plans, stopped)
@@ -829,9 +829,8 @@ func undo(s *walk.Session, c *command.Line) error {
 		Waiting: waiting(s),
 	}, func(u fixup.Undone) {
 		if u.Gone.N > 0 {
-			s.Log.WithField("path", u.Path).Warnf("%s of which it tells %s gone, such as %s: dropped from the record",
-				walk.Count(u.Gone.N, "file", "files"), map[bool]string{true: "is", false: "are"}[u.Gone.N == 1],
-				command.Printable(u.Gone.First))
+			s.Log.WithField("path", u.Path).Warnf("dropped %s from the record: gone, such as %s",
+				walk.Count(u.Gone.N, "file", "files"), command.Printable(u.Gone.First))
 			return
 		}
 		r := reportOf(&u.Result)

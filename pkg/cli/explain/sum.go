@@ -250,7 +250,7 @@ func writeWhole(w *bytes.Buffer, name string, sum *places.Sum, ink command.Ink) 
 			fix = ". Fix: " + f.Whole()
 		}
 		if f.Part {
-			fix += " (nothing that is imported by itself opens it)"
+			fix += " (no module that is imported by itself opens it)"
 		}
 		fmt.Fprintf(w, "%s%s\n", ink.Paint(hue, command.Printable(string(f.Severity)+": "+f.Message+fix)),
 			ink.Paint(command.Dim, command.Printable(of(f.Of))))

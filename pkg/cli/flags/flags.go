@@ -53,8 +53,8 @@ var (
 	ForceRPath = &command.Flag{Name: "force-rpath", Usage: "write DT_RPATH, which is inherited"}
 	// ForceRunPath is what the hooks give: --force-rpath, which a package may set, comes before it.
 	ForceRunPath = &command.Flag{Name: "force-runpath",
-		Usage: "write DT_RUNPATH, also in a library, which by that no longer inherits a DT_RPATH; --force-rpath comes " +
-			"before it"}
+		Usage: "write DT_RUNPATH, also in a library, which then no longer inherits a DT_RPATH; --force-rpath " +
+			"outweighs it"}
 	KeepEmpty = &command.Flag{Name: "keep-empty",
 		Usage: "keep empty entries, which make the loader search the working directory"}
 	Dedupe = &command.Flag{Name: "dedupe", Usage: "keep only the first of entries that name the same directory"}
@@ -65,8 +65,8 @@ var Search = []*command.Flag{DriverLink, Compat, Stub, Store}
 
 // Writing says how a file is edited.
 var Writing = []*command.Flag{
-	{Name: "in-place", Usage: "write into the file, and not a new file in its place: other hard links to it, and processes " +
-		"that use it, get the edit, too"},
+	{Name: "in-place", Usage: "write into the file instead of making a new one: its other hard links, and processes that " +
+		"use it, get the edit too"},
 	{Name: "copy", Hidden: true, Usage: "what is done without --in-place"},
 }
 

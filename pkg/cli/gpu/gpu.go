@@ -66,7 +66,7 @@ func checkCUDA(version string) error { _, err := gpucode.ParseVersion(version); 
 // These are for what compares code with GPUs.
 var (
 	strictFlag = &command.Flag{Name: "strict", Usage: "with --for: treat warnings as errors"}
-	nixFlag    = flags.Nix("that there is no GPU code is no failure; no table is printed")
+	nixFlag    = flags.Nix("succeed where there is no GPU code, and print no table")
 )
 
 // gpuList is what is asked of the GPU code of files.

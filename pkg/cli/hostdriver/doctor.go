@@ -140,7 +140,7 @@ func (c *call) showDiagnosis(d *doctor.Diagnosis) {
 	case d.Works:
 		what = "Nothing was found that keeps " + what + " from working."
 	case d.Program == "" && d.HostWorks:
-		what = "This host's own CUDA programs can work. Those built with Nix cannot as it is: see the lines marked BAD."
+		what = "This host's own CUDA programs can work. Those built with Nix cannot yet: see the lines marked BAD."
 	default:
 		what += " cannot work here as it is: see the lines marked BAD."
 	}

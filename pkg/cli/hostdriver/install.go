@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	linksFlag  = &command.Flag{Name: "links", Usage: "make links to the driver's own libraries, with which less works"}
+	linksFlag  = &command.Flag{Name: "links", Usage: "make links to the driver's own libraries; less works with links"}
 	copyFlag   = &command.Flag{Name: "copy", Usage: "what is done without --links", Hidden: true}
 	compatFlag = &command.Flag{Kind: command.String, Name: "compat",
 		Usage: "offer the compat package in `DIR` instead of the driver if it helps"}

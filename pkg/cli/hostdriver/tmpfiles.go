@@ -16,7 +16,7 @@ import (
 
 // programFlag is for what root starts later.
 var programFlag = &command.Flag{Kind: command.String, Name: "program",
-	Usage:       "root is to start `FILE`, which nobody but root may be able to replace",
+	Usage:       "make root start `FILE`, which only root may be able to replace",
 	DefaultText: "this program, or a copy in /usr/local/libexec"}
 
 var tmpfilesCommand = &command.Command{

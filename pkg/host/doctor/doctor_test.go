@@ -69,7 +69,7 @@ func TestDiagnosis(t *testing.T) {
 	}{
 		"good": {files: good, works: true, says: []string{"ok kernel module: nvidia " + version, "ok versions: kernel module and libraries match", "ok device nodes: /dev/nvidiactl /dev/nvidia-uvm /dev/nvidia0: present and usable",
 			"ok driver libraries: " + version + ", 3 libraries in /usr/lib64", "ok CUDA: the driver supports up to 12.2", "ok driver link: /run/opengl-driver/lib holds 4 names"}},
-		"no driver":                 {files: devices, says: []string{"bad driver libraries: no NVIDIA driver found", "bad driver link: /run/opengl-driver/lib does not exist"}},
+		"no driver":                 {files: devices, says: []string{"bad driver libraries: no NVIDIA driver found", "bad driver link: programs built with Nix look for the driver in /run/opengl-driver/lib, which does not exist"}},
 		"no module":                 {files: good, without: "proc", works: true, says: []string{"ok kernel module: nvidia " + version}}, // /sys says it too
 		"no module at all":          {files: core("usr/lib64", version).With(devices).With(copies), says: []string{"bad kernel module: not loaded"}},
 		"no module, in a container": {files: core("usr/lib64", version).With(devices).With(copies).With(tree{".dockerenv": ""}), says: []string{"start the container with its GPUs"}},
@@ -102,11 +102,11 @@ func TestDiagnosis(t *testing.T) {
 			says: []string{"warning GPU: /app: it is not known whether CUDA_VISIBLE_DEVICES is unset, or empty, which hides every GPU"}},
 		"a file in a node's place": {files: good.With(tree{"dev/nvidia0": ""}), says: []string{"bad device nodes: /dev/nvidia0 is not a device"}},
 		"a node for root":          {files: good, closed: "dev/nvidiactl", says: []string{"bad device nodes: you may not read and write /dev/nvidiactl (-rw-------)"}},
-		"no link":                  {files: good, without: "run/", says: []string{"bad driver link: /run/opengl-driver/lib does not exist", "sudo hostDriver install"}},
+		"no link":                  {files: good, without: "run/", says: []string{"bad driver link: programs built with Nix look for the driver in /run/opengl-driver/lib, which does not exist", "sudo hostDriver install"}},
 		"a link that dangles":      {files: good.With(tree{"run/opengl-driver/lib/libcuda.so.1": "-> gone"}), says: []string{"bad driver link: /run/opengl-driver/lib holds a dangling libcuda.so.1: gone is gone"}},
 		"a text in the link":       {files: good.With(tree{"run/opengl-driver/lib/libcuda.so.1": "text"}), says: []string{"bad driver link: /run/opengl-driver/lib/libcuda.so.1: not an ELF file"}},
 		"more in the link":         {files: good.With(tree{"run/opengl-driver/lib/libX11.so.6": "x"}), works: true, says: []string{"warning driver link: /run/opengl-driver/lib holds libraries that are not the driver's and hide the programs' own: libX11.so.6"}},
-		"links":                    {files: good, works: true, says: []string{"warning driver link: /run/opengl-driver/lib holds links, by which", "compiled at run time fails, and EGL", "sudo hostDriver install (221)"}},
+		"links":                    {files: good, works: true, says: []string{"warning driver link: /run/opengl-driver/lib holds links, and through links", "run-time compilation fails, and EGL", "sudo hostDriver install (221)"}},
 		"copies of an old driver, the line alone": {files: core("usr/lib64", version).With(devices).With(loaded(version)).With(installed("525.60.13")), says: []string{
 			"bad driver link: /run/opengl-driver/lib leads to driver 525.60.13, but the kernel module is " + version,
 			"warning driver link: only the line for tmpfiles.d is left of what renews it", "sudo hostDriver tmpfiles"}},
@@ -125,7 +125,7 @@ func TestDiagnosis(t *testing.T) {
 		"a link that is half made": {files: good, without: "run/opengl-driver/lib/libnvidia-", works: true, says: []string{
 			"warning driver link: /run/opengl-driver/lib leads to /run/opengl-driver/lib/libcuda.so." + version + ", but lacks 2 of the driver's 3 libraries: libnvidia-ml.so.1, libnvidia-ptxjitcompiler.so.1 [/run/opengl-driver/lib] -> sudo hostDriver install"}},
 		"a program without CUDA, and no driver": {files: interp.With(tree{"app": program("", "libc.so.6")}), program: "/app", works: true,
-			says: []string{"warning driver libraries: no NVIDIA driver found", "warning kernel module", "note libcuda.so.1: neither it nor its libraries ask for CUDA or its driver"}},
+			says: []string{"warning driver libraries: no NVIDIA driver found", "warning kernel module", "note libcuda.so.1: neither it nor its libraries ask for CUDA or the driver"}},
 		"a program with CUDA, and no driver": {files: interp.With(tree{"app": program("", "libc.so.6", "libcudart.so.12"), "usr/lib64/libcudart.so.12": lib("libcudart.so.12")}), program: "/app",
 			says: []string{"bad driver libraries: no NVIDIA driver found", "bad libcuda.so.1: (if app opened it with dlopen): nowhere"}},
 		"a program with a driver of its own": {files: devices.With(loaded(version)).With(interp).With(core("opt/mine", version)).With(tree{"app": program("/opt/mine", "libcuda.so.1", "libc.so.6")}), program: "/app", works: true,
@@ -133,7 +133,7 @@ func TestDiagnosis(t *testing.T) {
 		"a program with a driver of its own, another": {files: devices.With(loaded("545.23.06")).With(interp).With(core("opt/mine", version)).With(tree{"app": program("/opt/mine", "libcuda.so.1", "libc.so.6")}), program: "/app",
 			says: []string{"bad driver libraries: no NVIDIA driver found"}},
 		"a program with a driver of its own, of no version": {files: devices.With(loaded(version)).With(interp).With(tree{"opt/mine/libcuda.so.1": lib("libcuda.so.1"), "app": program("/opt/mine", "libcuda.so.1", "libc.so.6")}), program: "/app", works: true, unknown: true,
-			says: []string{"warning driver libraries: of /opt/mine/libcuda.so.1, which the program finds, and the kernel module it cannot be read whether"}},
+			says: []string{"warning driver libraries: nothing says whether /opt/mine/libcuda.so.1, which the program finds, has the kernel module's version"}},
 		"a program with a stub, and no driver": {files: devices.With(loaded(version)).With(interp).With(core("opt/stubs", version)).With(tree{"app": program("/opt/stubs", "libcuda.so.1", "libc.so.6")}), program: "/app",
 			says: []string{"bad driver libraries: no NVIDIA driver found"}},
 		"a program of musl's": {files: good.With(tree{"lib/ld-musl-x86_64.so.1": musl, "app": tinyelf.Object{Interp: "/lib/ld-musl-x86_64.so.1"}}), program: "/app", works: true, says: []string{"note program: its loader is musl's"}},
@@ -187,7 +187,7 @@ func TestDiagnosis(t *testing.T) {
 		// The host's driver cannot be loaded beside it, however it is offered: no advice to start it so.
 		"a program with a library too old for the driver": {files: good.With(interp).With(tree{"usr/lib64/libcuda.so." + version: newer, "run/opengl-driver/lib/libcuda.so." + version: newer,
 			"opt/libstdc++.so.6": older, "app": program("/opt", "libcuda.so.1", "libstdc++.so.6")}), without: "usr/lib64/libcuda.so.1", program: "/app",
-			says: []string{"bad libstdc++.so.6: the host's libcuda.so." + version + " needs GLIBCXX_3.4.30 of libstdc++.so.6, which the program's, /opt/libstdc++.so.6, does not define",
+			says: []string{"bad libstdc++.so.6: the driver cannot be loaded into the program, not by hostDriver run either: the host's libcuda.so." + version + " needs GLIBCXX_3.4.30 of libstdc++.so.6, and the program's own, /opt/libstdc++.so.6, does not define it",
 				"bad libcuda.so.1: nowhere. It comes with the host's driver, which is not in the default directories; on NixOS it never is. [/app] -> build the program with a newer libstdc++.so.6"}},
 		"a program that is none":     {files: good, program: "/none", says: []string{"bad program: does not exist"}},
 		"a program without its libc": {files: good.With(interp).With(tree{"app": program("/run/opengl-driver/lib", "libcuda.so.1", "libgone.so.1")}), program: "/app", says: []string{"libgone.so.1"}},
@@ -342,8 +342,8 @@ func TestDriverByTheEnvironment(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ variable, value, says string }{
 		"nothing":         {"LD_LIBRARY_PATH", "", "bad libcuda.so.1"},
-		"a directory":     {"LD_LIBRARY_PATH", dir + "/other:" + dir + "/lib", "note LD_LIBRARY_PATH: programs that are started from here, and those that they start, find " + dir + "/lib/libcuda.so.1 by it; all else that is in " + dir + "/lib comes"},
-		"a library":       {"LD_PRELOAD", dir + "/lib/libcuda.so.1", "note LD_PRELOAD: programs that are started from here load " + dir + "/lib/libcuda.so.1 first"},
+		"a directory":     {"LD_LIBRARY_PATH", dir + "/other:" + dir + "/lib", "note LD_LIBRARY_PATH: programs started from here, and those that they start, find " + dir + "/lib/libcuda.so.1 through it; everything else in " + dir + "/lib also comes"},
+		"a library":       {"LD_PRELOAD", dir + "/lib/libcuda.so.1", "note LD_PRELOAD: programs started from here, and those that they start, load " + dir + "/lib/libcuda.so.1 first"},
 		"one without it":  {"LD_LIBRARY_PATH", dir + "/other", "bad libcuda.so.1"},
 		"a relative path": {"LD_PRELOAD", "libcuda.so.1", "bad libcuda.so.1"},
 		"an empty entry":  {"LD_LIBRARY_PATH", ":", "bad libcuda.so.1"},
@@ -382,7 +382,7 @@ func TestSentencesOfHosts(t *testing.T) {
 		says    string
 		not     string
 	}{
-		"a driver where the host finds it": {core("usr/lib64", version).With(devices), "", true, "bad driver link: /run/opengl-driver/lib does not exist, where programs built with Nix look", ""},
+		"a driver where the host finds it": {core("usr/lib64", version).With(devices), "", true, "bad driver link: programs built with Nix look for the driver in /run/opengl-driver/lib, which does not exist", ""},
 		"a volume":                         {volume, "", false, "bad driver link", ""},
 		"a volume, and Vulkan": {volume.With(tree{"usr/lib64/libvulkan.so.1": lib("libvulkan.so.1"), "app": program("libvulkan.so.1")}), "/app", false,
 			"warning Vulkan: app asks for libvulkan.so.1, and does not find /usr/local/nvidia/share/vulkan/icd.d/nvidia_icd.json: the host's loaders do not look there -> start it with VK_ADD_DRIVER_FILES=/usr/local", "ok Vulkan"},

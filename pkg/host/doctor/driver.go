@@ -41,15 +41,15 @@ func (h *Doctor) checkEnvironment(d *Diagnosis) (offered bool) {
 		if !offered && path.IsAbs(file) && driver.Provides(path.Base(file)) && err == nil {
 			offered = true
 			d.add("LD_PRELOAD", Note, file, "",
-				"programs that are started from here load %s first, whatever their run path says; those that they start do too, "+
-					"and fail where it is not for them", file)
+				"programs started from here, and those that they start, load %s first, whatever their run paths say: those that "+
+					"it does not fit fail", file)
 		}
 	}
 	if file := loaded.ByLibraryPath(os.Getenv("LD_LIBRARY_PATH"), h.Machine); !offered && file != "" {
 		offered = true
 		d.add("LD_LIBRARY_PATH", Note, file, "",
-			"programs that are started from here, and those that they start, find %s by it; all else that is in %s comes "+
-				"before their own libraries as well", file, path.Dir(file))
+			"programs started from here, and those that they start, find %s through it; everything else in %s also comes "+
+				"before their own libraries", file, path.Dir(file))
 	}
 	return offered
 }
@@ -374,7 +374,7 @@ func (h *Doctor) outweigh(d *Diagnosis, kernel host.Kernel) {
 		f.Error, f.Remedy = 0, remedy.Remedy{}
 		if f.Verdict = Note; version == "" || kernel.Version == "" {
 			f.Verdict, f.unknown = Warning, true
-			f.Text = fmt.Sprintf("of %s, which the program finds, and the kernel module it cannot be read whether they are of one version", d.own)
+			f.Text = fmt.Sprintf("nothing says whether %s, which the program finds, has the kernel module's version", d.own)
 		} else {
 			f.Text += "; the program finds the loaded kernel module's by itself"
 		}

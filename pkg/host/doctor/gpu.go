@@ -223,7 +223,7 @@ func (d *Diagnosis) sayExamined(gpus host.GPUs) {
 	}
 	if len(d.compiled) > 0 {
 		d.add(gpuCode, Note, "headers of GPU code", "",
-			"the driver compiles kernels of %s from PTX when they are first used: there is no machine code of them for the GPU",
+			"the driver compiles kernels of %s from PTX at their first use, because they have no machine code for the GPU",
 			few(d.compiled))
 	}
 }

@@ -26,7 +26,7 @@ func (h *Doctor) checkLink(d *Diagnosis, drv *host.Driver, kernel host.Kernel, m
 	entries, err := h.Root.ReadDir(link)
 	if err != nil {
 		d.add("driver link", verdict, link, install,
-			"%s does not exist, where programs built with Nix look for the driver", link)
+			"programs built with Nix look for the driver in %s, which does not exist", link)
 		return false
 	}
 	cuda := path.Join(link, driver.LibCUDA)
@@ -57,7 +57,7 @@ func (h *Doctor) checkLink(d *Diagnosis, drv *host.Driver, kernel host.Kernel, m
 	switch {
 	case h.Root.IsHost() && plainfile.NoExec(at):
 		d.add("driver link", verdict, at, install,
-			"%s is on a file system mounted noexec, from which no library can be loaded: --state-dir DIR of hostDriver "+
+			"no library can be loaded from %s, because its file system is mounted noexec: --state-dir DIR of hostDriver "+
 				"install names another place", at)
 		return false
 	case kernel.Version != "" && lib.Version != "" && lib.Version != kernel.Version:
@@ -110,8 +110,8 @@ func (h *Doctor) checkInstallation(d *Diagnosis, link string, lib host.Library) 
 		f.Close()
 		if err == nil && list == "" {
 			d.add("driver link", Warning, lib.File, h.itself()+" install"+h.prefixFlag(),
-				"%s holds links, by which a loader from Nix does not find what the driver's libraries open by name: code that is "+
-					"compiled at run time fails, and EGL and Vulkan do not find the rest of the driver", link).Error = 221
+				"%s holds links, and through links a loader from Nix does not find what the driver's libraries open by name: "+
+					"run-time compilation fails, and EGL and Vulkan miss parts of the driver", link).Error = 221
 		}
 	}
 	if h.OwnLink(path.Dir(link)) != "" && h.Root.Exists(host.TmpfilesConf) && !h.Root.Exists(host.ServiceFile) {

@@ -231,8 +231,8 @@ func (h *Doctor) checkClash(d *Diagnosis, its *explain.Case, drv *host.Driver) {
 			if lacks := h.lacksVersions(lib.File, o); lacks != "" && d.clash == "" {
 				d.clash = fmt.Sprintf("build the program with a newer %s, or let it take the host's", o.Name)
 				d.add(path.Base(o.Name), Bad, lib.File, d.clash,
-					"the host's %s needs %s of %s, which the program's, %s, does not define: the driver cannot be loaded into it, "+
-						"by hostDriver run or otherwise",
+					"the driver cannot be loaded into the program, not by hostDriver run either: the host's %s needs %s of %s, "+
+						"and the program's own, %s, does not define it",
 					path.Base(lib.File), lacks, o.Name, o.Path)
 			}
 		}
@@ -263,8 +263,8 @@ func (h *Doctor) checkDriver(d *Diagnosis, its *explain.Case, linkWorks bool) {
 	switch {
 	case !d.asks:
 		d.add(driver.LibCUDA, Note, load.Main.Path, "",
-			"neither it nor its libraries ask for CUDA or its driver; what it opens otherwise, as an interpreter does, is not "+
-				"known")
+			"neither it nor its libraries ask for CUDA or the driver; whether it opens them in another way, as interpreters "+
+				"do, is not known")
 	case len(all) == 0 && d.parts == nil && its.NeedsDriver(nil): // the toolkit's libraries open it
 		all = append(all, its.Verdict(its.Find(driver.LibCUDA)))
 	}
