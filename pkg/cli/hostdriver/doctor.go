@@ -90,12 +90,14 @@ func (c *call) showDiagnosis(d *doctor.Diagnosis) {
 	if command.Terminal(w) {
 		wrap = func(text string, indent int) string { return command.Wrap(text, command.Columns(w), indent) }
 	}
+	answered := map[int]bool{}
 	say := func(f *doctor.Fact, text, fix string) {
 		if text = command.Printable(text); !strings.Contains(text, f.Source) {
 			text += "  [" + command.Printable(f.Source) + "]"
 		}
 		fmt.Fprintf(w, "%s  %-16s  %s", marks[f.Verdict], f.Subject, wrap(text, indent)[indent:])
-		if f.Error != 0 {
+		if f.Error != 0 && !answered[f.Error] {
+			answered[f.Error] = true
 			fmt.Fprint(w, wrap("CUDA answers "+forwardcompat.ErrorNamed(f.Error), indent))
 		}
 		// A fix is left to the terminal: a command that is torn is not the same when it is copied.
@@ -115,8 +117,11 @@ func (c *call) showDiagnosis(d *doctor.Diagnosis) {
 		}
 		fmt.Fprint(w, wrap(command.Printable(head)+" (-v)", 0))
 		below, each := command.Below(d.Dirs), false
-		for _, l := range lines {
+		for i, l := range lines {
 			text, fix := below(l.Text), l.Fix
+			if i+1 < len(lines) && lines[i+1].Fix == fix { // the next line has it
+				fix = ""
+			}
 			if l.Likewise != nil {
 				text = strings.TrimSuffix(text, ".") + "; likewise " + below(command.Few(l.Likewise, 3))
 			}

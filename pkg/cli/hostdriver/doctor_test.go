@@ -39,3 +39,15 @@ func TestThreeSentences(t *testing.T) {
 		}
 	}
 }
+
+// What helps with several lines in a row, and what an error of CUDA's means, is said once.
+func TestDoctorSaysARemedyOnce(t *testing.T) {
+	tree := hosttest.Tree{"app": tinyelf.Object{}.Needs("libcuda.so.1"), ".dockerenv": ""}.Make(t)
+	_, said := runs("doctor", "--root", tree, "/app")
+	for text, want := range map[string]int{"/dev/nvidiactl is missing": 1, "/dev/nvidia-uvm is missing": 1,
+		"\n                     -> start the container with its GPUs": 1, "CUDA answers 100 ": 1} {
+		if n := strings.Count(said, text); n != want {
+			t.Errorf("%q stands there %d times, want %d:\n%s", text, n, want, said)
+		}
+	}
+}
