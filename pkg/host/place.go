@@ -215,6 +215,7 @@ func (m Machine) known() []place {
 		place{"/run/nvidia/driver/usr/lib64", "NVIDIA's driver container"},
 		place{"/usr/lib/" + m.triple + "/GL/nvidia-*/lib", "Flatpak"},
 		place{"/var/lib/snapd/lib/gl", "snaps"},
+		place{"/run/current-system/profile/lib", "nonguix, on Guix System"},
 		place{driver.LinkFor(m.Machine), "NixOS"},
 	)
 }

@@ -50,9 +50,11 @@ type Interpreter struct {
 	Version Version  // of glibc; loaders before 2.33 do not tell, then at most it: see besideVersion
 	Dirs    []string // default directories, each with a slash at its end
 	Cache   string   // path of ld.so.cache, "" for none
-	Preload string   // path of the list of libraries to preload, "" for none
-	Lib     string   // the value of $LIB
-	Soname  string
+	// OwnCache: each program in a store has a cache of its own, which comes before DT_RUNPATH (Guix's glibc-dl-cache.patch).
+	OwnCache bool
+	Preload  string // path of the list of libraries to preload, "" for none
+	Lib      string // the value of $LIB
+	Soname   string
 	// ReadsNote: it reads resolution notes (nixpkgs' ldcache.patch).
 	ReadsNote bool
 	File      *files.File
@@ -120,6 +122,9 @@ func (l *Loader) readInterpreter(key systemKey) *Interpreter {
 		in.Dirs = defaultDirs(in, a)
 	}
 	in.Cache = constant(data, "ld.so.cache")
+	if in.OwnCache = bytes.Contains(data, []byte("/ld.so cache is lacking\x00")); in.OwnCache {
+		in.Cache = "" // the constant is the end of a path
+	}
 	in.Preload = constant(data, ".so.preload")
 	if !in.Found && !in.Store {
 		in.Cache, in.Preload = "/etc/ld.so.cache", "/etc/ld.so.preload"

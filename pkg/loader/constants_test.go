@@ -232,6 +232,30 @@ func TestWhatIsNoLoader(t *testing.T) {
 	}
 }
 
+// Guix's loader looks, before it looks by DT_RUNPATH, in a cache beside the program, whose store path tells where (Guix's
+// glibc-dl-cache.patch); never in /etc/ld.so.cache.
+func TestGuix(t *testing.T) {
+	const glibc, package_ = "/gnu/store/0123456789abcdfghijklmnpqrsvwxyz-glibc-2.39", "/gnu/store/0123456789abcdfghijklmnpqrsvwxya-train"
+	s := newStage(t)
+	s.o.Root, s.noReal = s.dir, true
+	s.put(glibc[1:]+"/lib/ld.so", tinyelf.Object{Data: "\x00release version 2.39\x00" + glibc + "/lib/\x00/gnu/store\x00/etc/ld.so.cache\x00/ld.so cache is lacking\x00"}.With(elf.DT_SONAME, "ld-linux-x86-64.so.2"))
+	for _, name := range []string{"a", "b", "c"} {
+		for _, dir := range []string{"host/", "run/", "cached/"} {
+			s.put(dir+"lib"+name+".so", lib("lib"+name+".so"))
+		}
+	}
+	p := tinyelf.Object{Interp: glibc + "/lib/ld.so"}.Needs("liba.so", "libb.so").With(elf.DT_RUNPATH, "/run")
+	s.put("p", p)
+	s.put(package_[1:]+"/bin/p", p)
+	s.raw("etc/ld.so.cache", cacheOf("liba.so", "/host/liba.so"))
+	s.raw(package_[1:]+"/etc/ld.so.cache", cacheOf("liba.so", "/cached/liba.so"))
+	s.root(package_[1:]+"/bin/p", "liba.so", "/cached/liba.so", ByCache)
+	s.root(package_[1:]+"/bin/p", "libb.so", "/run/libb.so", ByRunPath)
+	s.root("p", "liba.so", "/run/liba.so", ByRunPath)
+	s.put("q", tinyelf.Object{Interp: glibc + "/lib/ld.so"}.Needs("liba.so"))
+	s.root("q", "liba.so", "", NotFound)
+}
+
 // nix-ld becomes another loader, with NIX_LD_LIBRARY_PATH for LD_LIBRARY_PATH. A library is loaded by whoever loads it.
 func TestNixLD(t *testing.T) {
 	const at, store = "/lib64/ld-linux-x86-64.so.2", "/nix/store/0123456789abcdfghijklmnpqrsvwxyz-glibc-2.40/lib"

@@ -6,13 +6,13 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/ldcache"
 	"cuda-runpath/pkg/runpath"
+	"cuda-runpath/pkg/store"
 )
 
 // startGLibc loads the preloaded libraries and then what the program needs
@@ -73,7 +73,6 @@ type system struct {
 	preload   []string  // ld.so.preload's names
 	subdirs   []string
 	processor ldcache.Processor
-	cache     func() (*ldcache.Cache, error)
 }
 
 type systemKey struct {
@@ -119,14 +118,13 @@ func (l *Loader) system(key systemKey, cpu CPU) *system {
 			}
 		}
 	}
-	y.cache = sync.OnceValues(func() (*ldcache.Cache, error) { return l.Cache(in.Cache) })
 	v, _ := l.systems.LoadOrStore(key, y)
 	return v.(*system)
 }
 
 // fromSystem looks for a name in the loader's cache and in the default directories.
 func (s *Load) fromSystem(name string, r *outcome) {
-	if s.Interp.Cache == "" || !s.fromCache(name, false, r) {
+	if s.Interp.Cache == "" || !s.fromCache(s.Interp.Cache, name, false, r) {
 		s.openPath(name, s.system.dirs, ByDefault, nil, r)
 	}
 }
@@ -447,13 +445,17 @@ func (s *Load) search(name string, loader *Object, r *outcome) {
 	if s.Interp.ReadsNote && s.byNote(name, loader, r) {
 		return
 	}
+	nodeflib := loader.File != nil && loader.File.Flags1&elf.DF_1_NODEFLIB != 0
+	if object := store.Path(s.Main.origin); s.Interp.OwnCache && s.Role == Program && object != "" &&
+		s.fromCache(object+ldcache.Path, name, nodeflib, r) {
+		return
+	}
 	if dirs := s.list(loader, elf.DT_RUNPATH); len(dirs) > 0 && s.openPath(name, dirs, ByRunPath, loader, r) {
 		return
 	}
-	nodeflib := loader.File != nil && loader.File.Flags1&elf.DF_1_NODEFLIB != 0
 	if !nodeflib {
 		s.fromSystem(name, r)
-	} else if s.Interp.Cache == "" || !s.fromCache(name, nodeflib, r) {
+	} else if s.Interp.Cache == "" || !s.fromCache(s.Interp.Cache, name, nodeflib, r) {
 		s.try(r, Try{Rule: ByDefault, List: loader, Why: "not searched: the file is marked DF_1_NODEFLIB"})
 	}
 }
@@ -490,9 +492,9 @@ func (s *Load) byNote(name string, asks *Object, r *outcome) (done bool) {
 	return false
 }
 
-func (s *Load) fromCache(name string, nodeflib bool, r *outcome) bool {
-	t := Try{Path: s.Interp.Cache, Rule: ByCache}
-	cache, err := s.system.cache()
+func (s *Load) fromCache(at, name string, nodeflib bool, r *outcome) bool {
+	t := Try{Path: at, Rule: ByCache}
+	cache, err := s.l.Cache(at)
 	if cache == nil {
 		t.Why = "does not exist"
 		if err != nil && !errors.Is(err, syscall.ENOENT) {

@@ -701,18 +701,21 @@ func (l *Loader) Cache(p string) (*ldcache.Cache, error) {
 	if l.base != nil { // nobody edits it
 		return l.base.Cache(p)
 	}
-	v, _ := l.caches.LoadOrStore(p, sync.OnceValues(func() (*ldcache.Cache, error) {
-		at := l.files.At(p)
-		if at.Errno != 0 {
-			return nil, at.Errno
-		}
-		f, st, err := regular.Open(at.Host)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		return ldcache.Parse(f, st.Size())
-	}))
+	v, known := l.caches.Load(p)
+	if !known {
+		v, _ = l.caches.LoadOrStore(p, sync.OnceValues(func() (*ldcache.Cache, error) {
+			at := l.files.At(p)
+			if at.Errno != 0 {
+				return nil, at.Errno
+			}
+			f, st, err := regular.Open(at.Host)
+			if err != nil {
+				return nil, err
+			}
+			defer f.Close()
+			return ldcache.Parse(f, st.Size())
+		}))
+	}
 	return v.(func() (*ldcache.Cache, error))()
 }
 
