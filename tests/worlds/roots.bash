@@ -4,15 +4,17 @@
 : "${work:?}" "${here:?}" "${bin:?}" "${version:=}" "${world:=}"
 
 link=/run/opengl-driver/lib
-searched=/nix/glibc-of-nix/lib # a link to glibc's, which is what nixpkgs' loader searches
-h=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa # all but the last of a store path's 32 digits
-glibc=/nix/store/${h}1-glibc-2.36 cxx=/nix/store/${h}2-gcc-12-lib stubs=/nix/store/${h}3-cuda_cudart-12-stubs
-package=/nix/store/${h}4-train drivers=/nix/store/${h}5-graphics-drivers compat=/nix/store/${h}6-cuda_compat
-stub_ld=/nix/store/${h}7-stub-ld nix_ld=/nix/store/${h}8-nix-ld shell=/nix/store/${h}9-shell newer=/nix/store/${h}a-newer
-list=/nix/store/${h}b-libraries
 uv_python=.local/share/uv/python/cpython-3.12.7-linux-x86_64-gnu
-loader=$glibc/lib/ld-linux-x86-64.so.2
-train=$package/bin/train opener=$package/bin/opener
+paths() { # /nix, or Guix's /gnu
+  searched=$1/glibc-of-nix/lib # a link to glibc's, which is what nixpkgs' loader searches
+  local s=$1/store/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa # all but the last of a store path's 32 digits
+  glibc=${s}1-glibc-2.36 cxx=${s}2-gcc-12-lib stubs=${s}3-cuda_cudart-12-stubs package=${s}4-train
+  drivers=${s}5-graphics-drivers compat=${s}6-cuda_compat stub_ld=${s}7-stub-ld nix_ld=${s}8-nix-ld
+  shell=${s}9-shell newer=${s}a-newer list=${s}b-libraries profile=${s}c-profile
+  loader=$glibc/lib/ld-linux-x86-64.so.2
+  train=$package/bin/train opener=$package/bin/opener
+}
+paths /nix
 
 # libraries, programs
 so() { gcc -shared -fPIC -O1 -Wl,-soname,"$(basename "$1")" -o "$@"; }
@@ -62,44 +64,44 @@ make_parts() (
   # glibc, and gcc's libraries as nixpkgs has them: they name their own directory and glibc's.
   mkdir -p "$s/${glibc##*/}/lib" "$s/${cxx##*/}/lib"
   for l in libc.so.6 libm.so.6 libdl.so.2 libpthread.so.0; do cp -L "$(gcc -print-file-name=$l)" "$s/${glibc##*/}/lib/"; done
-  python3 "$here/loader.py" "$(gcc -print-file-name=ld-linux-x86-64.so.2)" "$searched/" "$(at $loader)"
-  chmod 755 "$(at $loader)"
+  python3 "$here/loader.py" "$(gcc -print-file-name=ld-linux-x86-64.so.2)" "$searched/" "$(at "$loader")"
+  chmod 755 "$(at "$loader")"
   for l in libstdc++.so.6 libgcc_s.so.1; do
     cp -L "$(gcc -print-file-name=$l)" "$s/${cxx##*/}/lib/"
     patchelf --set-rpath "$cxx/lib:$glibc/lib" "$s/${cxx##*/}/lib/$l"
   done
-  echo 'int cuInit(unsigned f) { return 34; }' | so "$(at $stubs/lib/stubs/libcuda.so)" -x c - -Wl,-soname,libcuda.so.1
-  ln -s libcuda.so "$(at $stubs/lib/stubs/libcuda.so.1)"
-  echo 'int cuInit(unsigned f) { return 803; }' | so "$(at $compat/compat/libcuda.so.470.57.02)" -x c - -Wl,-soname,libcuda.so.1
-  ln -s libcuda.so.470.57.02 "$(at $compat/compat/libcuda.so.1)"
+  echo 'int cuInit(unsigned f) { return 34; }' | so "$(at "$stubs/lib/stubs/libcuda.so")" -x c - -Wl,-soname,libcuda.so.1
+  ln -s libcuda.so "$(at "$stubs/lib/stubs/libcuda.so.1")"
+  echo 'int cuInit(unsigned f) { return 803; }' | so "$(at "$compat/compat/libcuda.so.470.57.02")" -x c - -Wl,-soname,libcuda.so.1
+  ln -s libcuda.so.470.57.02 "$(at "$compat/compat/libcuda.so.1")"
   driver_into "$s/${drivers##*/}/lib"
   for l in "$s/${drivers##*/}"/lib/*.so."$version"; do patchelf --set-rpath "$drivers/lib" "$l"; done
   # A library of a newer nixpkgs, whose glibc the Python does not have.
   echo 'GLIBC_2.99 { fresh; };' >"$work/parts/newer.map"
-  echo 'int fresh(void) { return 1; }' | so "$(at $newer/glibc/libc.so.6)" -x c - -nostdlib -Wl,--version-script,"$work/parts/newer.map"
+  echo 'int fresh(void) { return 1; }' | so "$(at "$newer/glibc/libc.so.6")" -x c - -nostdlib -Wl,--version-script,"$work/parts/newer.map"
   echo 'int fresh(void); int answer(void) { return fresh(); }' |
-    so "$(at $newer/lib/libstdc++.so.6)" -nostdlib "-Wl,-rpath,$newer/glibc" -x c - -x none "$s/${newer##*/}/glibc/libc.so.6"
+    so "$(at "$newer/lib/libstdc++.so.6")" -nostdlib "-Wl,-rpath,$newer/glibc" -x c - -x none "$s/${newer##*/}/glibc/libc.so.6"
   # nix run .#patch-environment, with what is around the program in nixpkgs: bash, coreutils and grep of the store, and an
   # nix-store that makes roots.
   for l in bash rm ln grep; do
-    install -D -m 755 "$(type -P "$l")" "$(at $shell/bin/$l)"
+    install -D -m 755 "$(type -P "$l")" "$(at "$shell/bin/$l")"
     patchelf --set-interpreter "$loader" --set-rpath "$shell/lib:$glibc/lib" "$s/${shell##*/}/bin/$l"
     ldd "$(type -P "$l")" | awk '/=> \// { print $3 }' | while read -r p; do
       [[ -e $s/${glibc##*/}/lib/${p##*/} ]] || install -D "$p" "$(at "$shell/lib/${p##*/}")"
     done
   done
   printf '%s\n' "#!$shell/bin/bash" 'ln -sfn "$2" "$4"' >"$s/${shell##*/}/bin/nix-store"
-  echo "$cxx/lib" >"$(at $list)"
-  echo "$newer/lib" >"$(at $list-newer)"
-  patch_environment $list >"$work/tools/patch-environment"
-  patch_environment $list-newer >"$work/tools/patch-environment-newer"
+  echo "$cxx/lib" >"$(at "$list")"
+  echo "$newer/lib" >"$(at "$list-newer")"
+  patch_environment "$list" >"$work/tools/patch-environment"
+  patch_environment "$list-newer" >"$work/tools/patch-environment-newer"
   chmod +x "$s/${shell##*/}/bin/nix-store" "$work"/tools/patch-environment*
-  cp "$work/parts/stub-ld" "$(at $stub_ld)"
-  cp "$work/parts/nix-ld" "$(at $nix_ld/bin/nix-ld)"
+  cp "$work/parts/stub-ld" "$(at "$stub_ld")"
+  cp "$work/parts/nix-ld" "$(at "$nix_ld/bin/nix-ld")"
   cuda=("$here/program.c" -DNEEDS_DRIVER "$s/${stubs##*/}/lib/stubs/libcuda.so")
-  nix_program "$link:$glibc/lib" "$(at $train)" "${cuda[@]}"
-  nix_program "$glibc/lib" "$(at $opener)" "$here/program.c"
-  nix_program "$glibc/lib" "$(at $package/bin/sh)" -x c - <<<'int main(void) { return 0; }'
+  nix_program "$link:$glibc/lib" "$(at "$train")" "${cuda[@]}"
+  nix_program "$glibc/lib" "$(at "$opener")" "$here/program.c"
+  nix_program "$glibc/lib" "$(at "$package/bin/sh")" -x c - <<<'int main(void) { return 0; }'
   chmod -R a-w "$s"/*
   find "$s" -exec touch -h -d @1 {} +
 
@@ -190,6 +192,33 @@ world_fhs() { # nixpkgs' buildFHSEnv on NixOS: links in /usr, and a cache for Ni
   echo /usr/lib64 >"$r/etc/ld.so.conf"
   ldconfig -X -r "$r" -C /nix/ld.so.cache 2>/dev/null
 }
+world_guix() { # Guix System with nonguix: no loader at the usual place, no cache, and the driver in the system's profile
+  base
+  ln -s "$package/bin/sh" "$r/bin/sh"
+  mkdir -p "$r/run/current-system" "$r/var/guix/profiles/per-user/me" "$r$profile/bin"
+  ln -s "$drivers" "$r/run/current-system/profile"
+  ln -s "$train" "$r$profile/bin/train"
+  ln -s "$profile" "$r/var/guix/profiles/per-user/me/guix-profile"
+  # Its store has a name of the same length.
+  home=$work/home-guix
+  cp -a "$work/home" "$home"
+  ln -s /var/guix/profiles/per-user/me/guix-profile "$home/.guix-profile"
+  rm "$r"/tools/patch-environment* && cp "$work"/tools/patch-environment* "$r/tools/"
+  mv "$r/nix" "$r/gnu"
+  local f
+  find "$r/gnu" "$home" "$r/tools" "$r/run" "$r/bin" "$r/var" -type l -lname '/nix/*' | while read -r f; do
+    ln -sfn "/gnu$(readlink "$f" | cut -c 5-)" "$f"
+  done
+  grep -r -l -F -e /nix/ "$r/gnu" "$home" "$r"/tools/patch-environment* | xargs sed -i 's|/nix/|/gnu/|g'
+  chmod -R a-w "$r"/gnu/store/*
+  find "$r/gnu/store" -exec touch -h -d @1 {} +
+  paths /gnu
+}
+world_volume() { # /nix is a file system of its own, on Ubuntu
+  mkdir -p "$work/$world/nix"
+  mount -t tmpfs none "$work/$world/nix"
+  world_ubuntu
+}
 world_ubuntu() {
   base
   ln -s usr/lib "$r/lib"
@@ -213,6 +242,13 @@ world_fedora() {
   rm -f "$r/usr/lib64/ld-linux-x86-64.so.2"
   cp -L "$(gcc -print-file-name=ld-linux-x86-64.so.2)" "$r/usr/lib64/"
   driver_into "$r/usr/lib64"
+  cached
+}
+world_opensuse() { # Leap: the C library is in /lib64, the driver in /usr/lib64
+  base
+  distribution lib64
+  driver_into "$r/usr/lib64"
+  echo /usr/lib64 >>"$r/etc/ld.so.conf"
   cached
 }
 world_container() { # nixos/nix, with what a container's runtime brings in
@@ -277,11 +313,20 @@ world_jetson-csv() { # a container on it, into which the files that a CSV names 
   cached
 }
 
-# A tool of a wheel, whose interpreter is the distributions'.
+# A tool of a wheel, whose interpreter is the distributions'; and what a profile has.
 also_nixos() { :; }
 also_nix-ld() { :; }
+also_guix() { :; }
 row_also() { # USER
-  if [[ $world == nixos ]]; then
+  if [[ $world == guix ]]; then
+    step "of the profile" "libcuda.so.1: cannot open" "$1" .guix-profile/bin/train
+    step "of the profile, by hostDriver run" 'cuInit 0 from .*/libcuda.so.1' "$1" /tools/hostDriver run .guix-profile/bin/train
+    step "doctor of it" "hostDriver run" "$1" /tools/hostDriver doctor .guix-profile/bin/train
+    step "there is no loader for the tool" "No such file" "$1" .venv/bin/tool
+    step "audit has a remedy" "runpath edit --interpreter $loader" "$1" /tools/runpath audit .venv
+    step "the remedy" "1 edited" "$1" /tools/runpath edit --interpreter "$loader" .venv/bin/tool
+    step "then it starts" "a tool of a wheel" "$1" .venv/bin/tool
+  elif [[ $world == nixos ]]; then
     step "the tool does not start" "NixOS cannot run" "$1" .venv/bin/tool
     step "explain knows why" "is NixOS's stub-ld" "$1" /tools/runpath explain .venv/bin/tool
     step "autoPatchelf says so" "1 program does not start here.*is NixOS's stub-ld.*--interpreter $loader" "$1" /tools/autoPatchelf --libs "$cxx/lib" .venv
