@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"path"
 	"slices"
+	"strings"
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/remedy"
@@ -104,6 +105,15 @@ func Merge(all []Finding, f Finding, start string) []Finding {
 		g.Severity, g.Part = f.Severity, false
 	}
 	return all
+}
+
+// Named returns what is said of starts, with the path of the first in place of "the file"; of a text that does not speak of
+// it, the text.
+func Named(text string, starts []string) string {
+	if len(starts) == 0 {
+		return text
+	}
+	return strings.Replace(text, "the file", starts[0], 1)
 }
 
 // FixInPackage returns what the author of a Nix package writes to settle a finding, because nobody runs the command

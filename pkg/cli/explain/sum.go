@@ -175,11 +175,11 @@ func writeSum(w *bytes.Buffer, name string, below func(string) string, sum *plac
 	}
 	for i := range slices.Backward(sum.Findings) {
 		f := &sum.Findings[i]
-		text, hue, name := f.Message, command.Red, cmp.Or(f.Library, f.Of[0])
+		text, hue, name := finding.Named(f.Message, f.Of), command.Red, cmp.Or(f.Library, f.Of[0])
 		if f.Severity != finding.Error {
 			hue = command.Yellow
 		}
-		if before, rest, ok := strings.Cut(text, name); ok && strings.Contains(name, "/") {
+		if before, rest, ok := strings.Cut(text, name); ok && (text != f.Message || strings.Contains(name, "/")) {
 			text = before + "\x00" + strings.ReplaceAll(rest, name, "it")
 		}
 		wrong = collect(wrong, string(f.Severity)+": "+text, hue, name, f.Of, f.Remedy)

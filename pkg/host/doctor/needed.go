@@ -39,7 +39,10 @@ func (d *Diagnosis) Needed() (lines []*Line, good, notes int) {
 			if f.Kind == finding.UndefinedSymbol { // it is about a symbol, in the file
 				file = f.Source
 			}
-			if before, rest, ok := strings.Cut(key, file); ok && strings.Contains(file, "/") {
+			text := finding.Named(key, f.Of)
+			ofStart := text != key // then it is one of several libraries that the start asks for
+			key = text
+			if before, rest, ok := strings.Cut(key, file); ok && file != "" && (ofStart || strings.Contains(file, "/")) {
 				name, key = file, before+"\x00"+strings.ReplaceAll(rest, file, "it")
 			}
 			f.Text, f.Source = strings.Replace(key, "\x00", name, 1), ""
