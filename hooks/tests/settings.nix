@@ -83,7 +83,7 @@ let
 
   # The arguments that each tool gets, without the number of jobs and the outputs.
   argumentsOf = package: ''
-    sed -E -e 's/ --nix//' -e 's/ --jobs [0-9]+ --malformed warn( --force-runpath)?( --in-place)?//' -e 's/ -- .*//' < ${package}/calls
+    sed -E -e 's/ --nix( --hook [^-]*[^ -])*//' -e 's/ --jobs [0-9]+ --malformed warn( --force-runpath)?( --in-place)?//' -e 's/ -- .*//' < ${package}/calls
   '';
   callsOf =
     what: args: expected:

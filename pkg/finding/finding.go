@@ -118,16 +118,19 @@ func Named(text string, starts []string) string {
 
 // FixInPackage returns what the author of a Nix package writes to settle a finding, because nobody runs the command
 // of the [Finding] inside a build or in a store. "" if the package can do nothing better than that command. The
-// settings are those of hooks/, described in nix/hooks.section.md.
-func (f *Finding) FixInPackage() remedy.Text {
+// settings are those of hooks/, described in nix/hooks.section.md. hooks are the tools that the build has already:
+// "TOOL", or "TOOL: WHY" where it did not act.
+func (f *Finding) FixInPackage(hooks ...string) remedy.Text {
 	switch f.ID {
 	case EmptyEntry:
 		// nixpkgs' own autoAddDriverRunpath writes them
-		return "add cudaRunpathHook to nativeBuildInputs, which drops empty entries"
+		return cmp.Or(isThere(hooks, ""), "add cudaRunpathHook to nativeBuildInputs, which drops empty entries")
 	case StubEntry:
-		return "add stubReplace to nativeBuildInputs, and do not set dontStubReplace"
+		return cmp.Or(isThere(hooks, "stubReplace"),
+			"add stubReplace to nativeBuildInputs, and do not set dontStubReplace")
 	case DriverBeforeCompat:
-		return "add addCudaCompatRunpath to nativeBuildInputs, and do not set dontAddCudaCompatRunpath"
+		return cmp.Or(isThere(hooks, "addCudaCompatRunpath"),
+			"add addCudaCompatRunpath to nativeBuildInputs, and do not set dontAddCudaCompatRunpath")
 	case Ambiguous:
 		const ignore = "set noRunpathAmbiguityIgnore = [ %s ];"
 		if driver.Provides(f.Library) {
@@ -139,6 +142,18 @@ func (f *Finding) FixInPackage() remedy.Text {
 		return remedy.Say(
 			"leave all but one of the packages that hold %s out of buildInputs; or, where the first one is meant, "+ignore,
 			f.Library, remedy.NixPattern(f.Library))
+	}
+	return ""
+}
+
+// isThere says why a tool, "" for any, that is among a build's hooks left what it is for; "" where it is not there.
+func isThere(hooks []string, tool string) remedy.Text {
+	why := "it ran, and flags of the package keep this, it could not edit the file, or something else edited it later"
+	for _, hook := range hooks {
+		name, idle, _ := strings.Cut(hook, ": ")
+		if tool == "" || name == tool {
+			return remedy.Say("%s is among this build's hooks: %s", name, remedy.Text(cmp.Or(idle, why)))
+		}
 	}
 	return ""
 }

@@ -167,7 +167,8 @@ func (a *Absence) Remedy(m Mode) (r remedy.Remedy) {
 			remedy.Quote("--libs", a.below[0])+", which has it")
 	case a.driver:
 		const why = "it comes with the host's GPU driver: "
-		add(why+"add cudaRunpathHook to nativeBuildInputs", why+"--tool autoAddDriverRunpath")
+		add(why+"add cudaRunpathHook to nativeBuildInputs, and do not set dontAutoAddDriverRunpath",
+			why+"--tool autoAddDriverRunpath")
 	case len(a.Attributes) > 0:
 		add("add "+a.packages(m)+" to buildInputs",
 			fmt.Sprintf("--libs DIR, where DIR is the lib directory of %s (nixpkgs)", a.packages(m)))

@@ -580,7 +580,7 @@ func TestRule8Absences(t *testing.T) {
 	for name, want := range map[string][2]string{
 		"libcudart.so.13": {`add cudaPackages_13.cuda_cudart to buildInputs; or autoPatchelfIgnoreMissingDeps = [ "libcudart.so.13" ] if it is not wanted`,
 			"--libs DIR, where DIR is the lib directory of cudaPackages_13.cuda_cudart (nixpkgs); or --ignore-missing libcudart.so.13 if it is not wanted"},
-		"libnvidia-ml.so.1": {`it comes with the host's GPU driver: add cudaRunpathHook to nativeBuildInputs; or autoPatchelfIgnoreMissingDeps = [ "libnvidia-ml.so.1" ] if it is not wanted`,
+		"libnvidia-ml.so.1": {`it comes with the host's GPU driver: add cudaRunpathHook to nativeBuildInputs, and do not set dontAutoAddDriverRunpath; or autoPatchelfIgnoreMissingDeps = [ "libnvidia-ml.so.1" ] if it is not wanted`,
 			"it comes with the host's GPU driver: --tool autoAddDriverRunpath; or --ignore-missing libnvidia-ml.so.1 if it is not wanted"},
 		"libown.so.3": {`add the package that has it to buildInputs, or its directory with addAutoPatchelfSearchPath; or autoPatchelfIgnoreMissingDeps = [ "libown.so.3" ] if it is not wanted`,
 			"--libs DIR, where DIR is the directory that has it; or --ignore-missing libown.so.3 if it is not wanted"},

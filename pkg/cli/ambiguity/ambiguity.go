@@ -18,6 +18,10 @@ import (
 	"cuda-runpath/pkg/tree"
 )
 
+// hook is what `runpath hook` tells of the other hooks of a build.
+var hook = &command.Flag{Kind: command.List, Name: "hook", Hidden: true,
+	Usage: "`TOOL` edits run paths in this build; \"TOOL: WHY\": it did not, and why (repeatable)"}
+
 // Command returns the app of that check.
 func Command() *command.Command {
 	app := command.New("noRunpathAmbiguity", "PATH...", "check that run paths are not ambiguous", `
@@ -35,7 +39,7 @@ both a compat directory and the driver link provide is not ambiguous when they s
 not make it fail.`+walk.ExitStatus, "noRunpathAmbiguity app\nnoRunpathAmbiguity --ignore 'libnpp*' app")
 	app.Common = []string{"ignore", "strict", "driver-link", "compat", "json", "verbose"}
 	app.Flags = append(append(append(app.Flags, findings.Ignore, flags.Strict, command.RootFlag, loading.ReadsNote,
-		flags.Malformed, findings.InPackage), flags.Search...), flags.Tree...)
+		flags.Malformed, findings.InPackage, hook), flags.Search...), flags.Tree...)
 	app.Action = func(c *command.Line) error {
 		s, err := walk.Start(c, findings.RootOr(c))
 		if err != nil {

@@ -102,7 +102,7 @@ func Unexamined(f *tree.File, in func(string) string) *check.Report {
 
 // Fix returns what to do about a finding: the remedy or, of a package, what its author writes where that is known.
 func Fix(s *walk.Session, f *finding.Finding, r remedy.Remedy) remedy.Remedy {
-	if text := f.FixInPackage(); s.InPackage && text != "" {
+	if text := f.FixInPackage(s.Hooks...); s.InPackage && text != "" {
 		return remedy.Do("%s", text)
 	}
 	return r

@@ -120,8 +120,18 @@ func (b *build) switchedOff(tool string) string {
 	return switches(tool)[i]
 }
 
-// editing returns the tools that edit run paths in this build, in their order. say says why others do not.
+// editing returns the tools that edit run paths in this build, in their order. say says why others do not, of nixpkgs'
+// entries too, which the package has taken away.
 func (b *build) editing(say func(string)) ([]string, error) {
+	for _, function := range b.brought("stands-for") {
+		if !b.brings("entry", function) {
+			say(nixpkgsFunctions[function] + ": switched off: 'autoFixElfFiles " + function + "' is no longer in postFixupHooks")
+		}
+	}
+	for _, off := range b.brought("off") {
+		tool, by, _ := strings.Cut(off, " ")
+		say(tool + ": switched off by " + by)
+	}
 	var tools []string
 	for _, tool := range editors {
 		if !b.asked(tool) {
@@ -297,6 +307,13 @@ func (b *build) checks(tool string, say func(string)) ([]string, error) {
 			return nil, err
 		}
 		args = append(append(args, places...), "--nix")
+		tools, err := b.editing(func(why string) { args = append(args, "--hook", why) })
+		if err != nil {
+			return nil, err
+		}
+		for _, tool := range tools {
+			args = append(args, "--hook", tool)
+		}
 		names, err := b.list("noRunpathAmbiguityIgnore")
 		if err != nil {
 			return nil, err

@@ -89,7 +89,8 @@ func TestFixup(t *testing.T) {
 	base["cudaRunpathGiven"] = four
 	const together = "run /T/bin/runpath normalize --tool stubReplace --tool autoAddDriverRunpath --tool addCudaCompatRunpath COMMON "
 	const check = "run /T/bin/noRunpathAmbiguity COMMON "
-	usual := []string{together + "--compat /C -- OUT", check + "--compat /C --nix -- OUT"}
+	const nix = "--nix --hook stubReplace --hook autoAddDriverRunpath --hook addCudaCompatRunpath "
+	usual := []string{together + "--compat /C -- OUT", check + "--compat /C " + nix + "-- OUT"}
 	for _, c := range []struct {
 		name string
 		more state
@@ -100,7 +101,7 @@ func TestFixup(t *testing.T) {
 		{"listed twice", state{"cudaRunpathGiven": slices.Concat(four, four)}, usual},
 		{"in another order", state{"cudaRunpathGiven": {"compat=/C", "tool=noRunpathAmbiguity", "tool=addCudaCompatRunpath", "tool=autoAddDriverRunpath", "tool=stubReplace", "program=1.0.0 /T"}}, usual},
 		{"places", state{"driverLink": {"/opt/lib64//"}, "driverLinkPosition": {"last"}, "cudaCompat": {"/D"}}, []string{
-			together + "--driver-link /opt/lib64/lib --compat /D --position last -- OUT", check + "--driver-link /opt/lib64/lib --compat /D --nix -- OUT"}},
+			together + "--driver-link /opt/lib64/lib --compat /D --position last -- OUT", check + "--driver-link /opt/lib64/lib --compat /D " + nix + "-- OUT"}},
 		{"a link of a hook", state{"cudaRunpathGiven": append(slices.Clone(four), "link=/opt/gpu")}, []string{together + "--driver-link /opt/gpu/lib --compat /C -- OUT"}},
 		{"no compat", state{"cudaCompat": {""}}, []string{"log addCudaCompatRunpath: cudaCompat is empty", "run /T/bin/runpath normalize --tool stubReplace --tool autoAddDriverRunpath COMMON -- OUT"}},
 		{"compat that nobody knows", state{"cudaRunpathGiven": {"tool=addCudaCompatRunpath", "compat-unknown=WHY"}}, []string{"error addCudaCompatRunpath: WHY; set cudaCompat to its directory", "status 1"}},
@@ -111,10 +112,11 @@ func TestFixup(t *testing.T) {
 		{"a compat for stubs, and one for all", state{"cudaRunpathGiven": append(slices.Clone(four), "stubs-compat=/S")}, usual},
 		{"two links", state{"cudaRunpathGiven": append(slices.Clone(four), "link=/a", "link=/b")}, []string{"error the hooks came with different driver links: /a /b; say", "status 1"}},
 		{"a link with lib", state{"driverLink": {"/opt/lib//"}}, []string{"error driverLink is '/opt/lib', which must be the directory without its last part, lib: '/opt'", "status 1"}},
-		{"a switch", state{"dontStubReplace": {"1"}}, []string{"log stubReplace: switched off by dontStubReplace", "normalize --tool autoAddDriverRunpath --tool addCudaCompatRunpath COMMON"}},
+		{"a switch", state{"dontStubReplace": {"1"}}, []string{"log stubReplace: switched off by dontStubReplace", "normalize --tool autoAddDriverRunpath --tool addCudaCompatRunpath COMMON",
+			"--nix --hook stubReplace: switched off by dontStubReplace --hook autoAddDriverRunpath --hook addCudaCompatRunpath -- OUT"}},
 		{"nixpkgs' switch", state{"dontUseAutoAddOpenGLRunpath": {"1"}}, []string{"log autoAddDriverRunpath: switched off by dontUseAutoAddOpenGLRunpath"}},
 		{"strict", state{"cudaRunpathStrict": {"1"}}, []string{"--tool addCudaCompatRunpath --jobs 2 --force-runpath --in-place --compat"}},
-		{"stacks and notes", state{"clearExecutableStacks": {"1"}, "cudaResolutionNote": {"1"}}, []string{together + "--compat /C --clear-execstack --resolution-note -- OUT", check + "--compat /C --nix -- OUT"}},
+		{"stacks and notes", state{"clearExecutableStacks": {"1"}, "cudaResolutionNote": {"1"}}, []string{together + "--compat /C --clear-execstack --resolution-note -- OUT", check + "--compat /C " + nix + "-- OUT"}},
 		{"notes, and one tool has flags", state{"cudaResolutionNote": {"1"}, "stubReplaceFlags": {"--stub x"}},
 			[]string{"run /T/bin/runpath normalize --tool stubReplace COMMON --compat /C --resolution-note --stub x -- OUT",
 				"run /T/bin/runpath normalize --tool autoAddDriverRunpath COMMON"}},
@@ -131,7 +133,7 @@ func TestFixup(t *testing.T) {
 		{"fixupElfHook, no notes", state{"cudaRunpathGiven": {"elf=", "notes="}, "dontGenerateLDCache": {"1"}}, []string{"status 0"}},
 		{"fixupElfHook, nothing to be patched", state{"cudaRunpathGiven": {"elf=", "notes="}, "dontPatchELF": {"1"}}, []string{"status 0"}},
 		{"fixupElfHook and the others", state{"cudaRunpathGiven": append(slices.Clone(four), "elf=", "notes=")}, []string{together + "--compat /C --resolution-note", check}},
-		{"ignored", state{"noRunpathAmbiguityIgnore": {" lib*.so\n\tlibx.so.1 "}}, []string{check + "--compat /C --nix --ignore lib*.so --ignore libx.so.1 -- OUT"}},
+		{"ignored", state{"noRunpathAmbiguityIgnore": {" lib*.so\n\tlibx.so.1 "}}, []string{check + "--compat /C " + nix + "--ignore lib*.so --ignore libx.so.1 -- OUT"}},
 		{"flags of one tool", state{"autoAddDriverRunpathFlags": {"--when needed"}, "autoAddDriverRunpathFlagsArray": {"--x", "a b"}}, []string{
 			"run /T/bin/stubReplace COMMON --compat /C -- OUT", "run /T/bin/autoAddDriverRunpath COMMON --compat /C --when needed --x a b -- OUT", "run /T/bin/addCudaCompatRunpath COMMON --compat /C -- OUT"}},
 		{"a flag that all must hear", state{"stubReplaceFlags": {"--force-rpath"}}, []string{"log warning: --force-rpath is in the flags of one tool alone, and the one that runs last decides; give it to each of them"}},
@@ -160,11 +162,13 @@ func TestFixup(t *testing.T) {
 		{"a phase that no list has", state{"postPatchelfPhase": {"x"}}, slices.Concat([]string{"log warning: postPatchelfPhase is set and does not run: no list of phases has it; postPhases = [ \"postPatchelfPhase\" ]"}, usual)},
 		{"a phase in postPhases", state{"postPatchelfPhase": {"x"}, "postPhases": {"y postPatchelfPhase"}}, usual},
 		{"a phase in phases", state{"postPatchelfPhase": {"x"}, "phases": {"fixupPhase", "postPatchelfPhase"}}, usual},
-		{"empty elements", state{"noRunpathAmbiguityIgnore": {"", "libx.so.1", ""}}, []string{check + "--compat /C --nix --ignore libx.so.1 -- OUT"}},
+		{"empty elements", state{"noRunpathAmbiguityIgnore": {"", "libx.so.1", ""}}, []string{check + "--compat /C " + nix + "--ignore libx.so.1 -- OUT"}},
 		{"empty elements of flags", state{"autoAddDriverRunpathFlags": {"", ""}}, usual},
 		{"empty elements of an array", state{"autoAddDriverRunpathFlagsArray": {""}}, []string{"run /T/bin/autoAddDriverRunpath COMMON --compat /C  -- OUT"}},
 		{"stands for nixpkgs' hook", state{"cudaRunpathGiven": {"stands-for=addDriverRunpath", "entry=addDriverRunpath"}}, []string{"run /T/bin/autoAddDriverRunpath COMMON -- OUT"}},
 		{"nixpkgs' entry is gone", state{"cudaRunpathGiven": {"stands-for=addDriverRunpath"}}, []string{"log autoAddDriverRunpath: switched off: 'autoFixElfFiles addDriverRunpath' is no longer in postFixupHooks"}},
+		{"the check is told of it", state{"cudaRunpathGiven": {"stands-for=addDriverRunpath", "off=stubReplace dontX", "tool=noRunpathAmbiguity", "tool=addCudaCompatRunpath"}, "cudaCompat": {""}}, []string{
+			"--nix --hook autoAddDriverRunpath: switched off: 'autoFixElfFiles addDriverRunpath' is no longer in postFixupHooks --hook stubReplace: switched off by dontX --hook addCudaCompatRunpath: cudaCompat is empty, nothing to add -- OUT"}},
 		{"no outputs", state{"output:out": {"/none"}}, []string{"log stubReplace, autoAddDriverRunpath, addCudaCompatRunpath: no outputs to look at"}},
 	} {
 		answers := at(t, with(base, c.more), 0, "fixup")

@@ -63,7 +63,6 @@ func (b *build) stubs() (string, error) {
 
 // fixup is the moment at which the tools run: the end of postFixup.
 func (b *build) fixup() error {
-	b.sayStandIns()
 	if err := b.sayPhase(); err != nil {
 		return err
 	}
@@ -183,19 +182,6 @@ func (b *build) sayPhase() error {
 			"postPhases = [ \"postPatchelfPhase\" ] would run it")
 	}
 	return err
-}
-
-// sayStandIns says which of nixpkgs' entries the package has taken away.
-func (b *build) sayStandIns() {
-	for _, function := range b.brought("stands-for") {
-		if !b.brings("entry", function) {
-			b.note(nixpkgsFunctions[function] + ": switched off: 'autoFixElfFiles " + function + "' is no longer in postFixupHooks")
-		}
-	}
-	for _, off := range b.brought("off") {
-		tool, by, _ := strings.Cut(off, " ")
-		b.note(tool + ": switched off by " + by)
-	}
 }
 
 // noteOpened says, with cudaOpened, what autoPatchelf would put in for CUDA's libraries that files open by name and

@@ -61,13 +61,15 @@ type Session struct {
 	Tolerant bool
 	// InPackage makes fixes what the author of a Nix package writes.
 	InPackage bool
-	DryRun    bool
-	Verbose   bool
-	Quiet     bool
-	Jobs      int
-	Stdout    io.Writer
-	Ink       command.Ink // for stdout
-	Log       *logrus.Logger
+	// Hooks are those of the build, as [finding.Finding.FixInPackage] has them.
+	Hooks   []string
+	DryRun  bool
+	Verbose bool
+	Quiet   bool
+	Jobs    int
+	Stdout  io.Writer
+	Ink     command.Ink // for stdout
+	Log     *logrus.Logger
 }
 
 // With returns an action on the session of a command line whose arguments are files.
@@ -100,6 +102,7 @@ func Start(c *command.Line, paths []string) (*Session, error) {
 		Quiet:     c.Bool("quiet"),
 		Jobs:      c.Int("jobs"),
 		InPackage: c.Bool("nix"),
+		Hooks:     c.StringSlice("hook"),
 		Tolerant:  c.String("malformed") == "warn",
 		Stdout:    c.Stdout,
 		Ink:       command.InkFor(c.Stdout),
