@@ -203,6 +203,10 @@ func (c *Case) ambiguity() {
 			c.report(c.ambiguous(name, all))
 			continue
 		}
+		// A process that has the file searches for its own soname no more (_dl_map_object in elf/dl-load.c of glibc).
+		if name == c.file.Soname && slices.ContainsFunc(all, func(x candidate) bool { return x.file == c.file }) {
+			continue
+		}
 		// The loader asks for sonames; other names of the same files are for the linker.
 		if !slices.ContainsFunc(all, func(x candidate) bool { return x.file.Soname == name || x.file.Soname == "" }) {
 			continue

@@ -62,7 +62,7 @@ func (c *Case) Tried(list []finding.Finding) []finding.Finding {
 		} else {
 			f.Remedy = remedy.Do(
 				"no single edit settles this: %s would lose a library, or bring in another one; build it with the library that "+
-					"is meant. What is loaded shows %s",
+					"is meant. To see what is loaded: %s",
 				remedy.Text(remedy.Quote(f.Command...)), remedy.Text(remedy.Quote("runpath", "explain", c.named)))
 		}
 	}
