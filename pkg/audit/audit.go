@@ -235,10 +235,8 @@ func (u *Audit) Finish(p *Pending) *check.Report {
 		p.report.Findings = union(p.report.Findings, s.Tried(append(settled, open...)))
 	}
 	p.subjects = nil
-	if why := u.fails(p); why != "" {
-		f := finding.Finding{ID: finding.LoadError, Message: "its Python cannot open it: " + why,
-			Remedy: remedy.Do("take the library from the nixpkgs that the Python is from; or a newer Python")}
-		p.report.Findings = append(p.report.Findings, f.Strictly(u.a.Strict))
+	if p.path != "" {
+		u.unopened(p)
 	}
 	findings := p.report.Findings
 	// sort, not slices: made for one more type, the functions of slices are 15 kB of program.
@@ -246,12 +244,19 @@ func (u *Audit) Finish(p *Pending) *check.Report {
 	return p.report
 }
 
-// fails says what the process of a Python lacks, into which the file is opened; "" for nothing.
-func (u *Audit) fails(p *Pending) string {
-	if p.path == "" {
-		return ""
+// unopened reports what every process of a Python lacks into which the file is opened.
+func (u *Audit) unopened(p *Pending) {
+	file := u.a.Loader.Files().Open(u.a.Loader.Absolute(p.path)).Path
+	why := u.a.imported().Fails(file)
+	if why == "" {
+		return
 	}
-	return u.a.imported().Fails(u.a.Loader.Files().Open(u.a.Loader.Absolute(p.path)).Path)
+	f := finding.Finding{ID: finding.LoadError, Message: "its Python cannot open it: " + why,
+		Remedy: remedy.Do("take the library from the nixpkgs that the Python is from; or a newer Python")}
+	if !u.a.imported().Reaches(file) {
+		f.Severity, f.Message = finding.Warning, f.Message+unreached
+	}
+	p.report.Findings = append(p.report.Findings, f.Strictly(u.a.Strict))
 }
 
 // ofProcess reports whether a conclusion on a library is what a process that has it may settle: another file is there

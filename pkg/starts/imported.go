@@ -21,9 +21,10 @@ type Imported struct {
 	// sure are the files that the import of a package brings, or that a person starts; sites the directories of packages.
 	sure, sites map[string]bool
 	// finds are the files, each with a name, whose own search finds that in the process that opens them. fails says why
-	// a file cannot be opened there.
-	finds map[[2]string]bool
-	fails map[string]string
+	// a file cannot be opened there; opened are the files that a process opens.
+	finds  map[[2]string]bool
+	fails  map[string]string
+	opened map[string]bool
 }
 
 // Importing returns what finds out once, where somebody asks, what Python does with the files below some paths. It is
@@ -31,7 +32,7 @@ type Imported struct {
 func Importing(ctx context.Context, l *loader.Loader, paths []string) func() *Imported {
 	return sync.OnceValue(func() *Imported {
 		m := &Imported{before: map[string]map[string]bool{}, brought: map[string]map[string]bool{}, sure: map[string]bool{},
-			sites: map[string]bool{}, finds: map[[2]string]bool{}, fails: map[string]string{}}
+			sites: map[string]bool{}, finds: map[[2]string]bool{}, fails: map[string]string{}, opened: map[string]bool{}}
 		for _, path := range paths {
 			dir := l.Absolute(l.Path(path))
 			if python, _ := PythonIn(l, dir); python == nil && l.Files().IsDir(dir) { // no walk for what imports nothing
@@ -80,6 +81,11 @@ func (m *Imported) add(s *process.State, brought map[string]bool) {
 	for _, p := range s.Failed {
 		if len(p.Lacks) > 0 && p.Later == nil {
 			m.fails[p.To.File.Path] = p.Why
+		}
+	}
+	for _, o := range s.Objects {
+		if o.File != nil {
+			m.opened[o.File.Path] = true
 		}
 	}
 	parts := s.Parts()
@@ -131,9 +137,10 @@ func (m *Imported) Loads(file, name string) bool {
 // DT_RPATH of conda's.
 func (m *Imported) Finds(file, name string) bool { return m != nil && m.finds[[2]string{file, name}] }
 
-// Fails says which versions what Python has loaded lacks, so that it cannot open a file; "" for none.
+// Fails says which versions what Python has loaded lacks, so that it cannot open a file; "" for none, and where one of
+// the processes opens it.
 func (m *Imported) Fails(file string) string {
-	if m == nil {
+	if m == nil || m.opened[file] {
 		return ""
 	}
 	return m.fails[file]
