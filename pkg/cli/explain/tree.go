@@ -33,7 +33,8 @@ type printer struct {
 	w      *bytes.Buffer
 	s      *explain.Case
 	shown  map[*loader.Object]bool
-	hidden []string // names of libc and its companions that were left out
+	places map[string]string // by where something was looked for, the first name
+	hidden []string          // names of libc and its companions that were left out
 	ways   map[*loader.Object]bool
 	// otherwise is what names lead to in another order, or on another processor.
 	otherwise []process.Instead
@@ -51,7 +52,7 @@ func (p *printer) write(hue command.Hue, parts ...string) {
 // writeTree prints a load as a tree, with what is concluded of it below.
 func writeTree(w *bytes.Buffer, its *explain.Case, found []finding.Finding, st treeStyle) {
 	s := its.Load
-	p := &printer{treeStyle: st, w: w, s: its, shown: map[*loader.Object]bool{}}
+	p := &printer{treeStyle: st, w: w, s: its, shown: map[*loader.Object]bool{}, places: map[string]string{}}
 	for i, via := range its.Start.Via {
 		format, next := "%s is a wrapper, which starts %s%s\n", append(its.Start.Via[i+1:], its.Start.File)[0]
 		if via == its.Start.Script {
@@ -212,16 +213,20 @@ func (p *printer) children(o *loader.Object, level int) {
 		}
 		p.w.WriteString(p.indent + branch)
 		p.line(u)
+		var tried []string
+		if fresh := !p.shown[u.To] && !u.Again; fresh && p.tries && (p.all || p.only != nil || !u.To.Found()) {
+			var like string
+			if tried, like = p.tried(u); like != "" {
+				p.write(command.Dim, "  tried where ", like, " was")
+			}
+		}
 		p.w.WriteByte('\n')
-		fresh := !p.shown[u.To] && !u.Again
-		if fresh && p.tries && (p.all || p.only != nil || !u.To.Found()) {
-			stem := "    "
-			if len(u.To.Uses) > 0 {
-				stem = "│   "
-			}
-			for _, t := range u.To.Tried {
-				fmt.Fprintf(p.w, "%s%s%s%s\n", p.indent, below, stem, p.paint(command.Dim, tryText(u.To, t)))
-			}
+		stem := "    "
+		if len(u.To.Uses) > 0 {
+			stem = "│   "
+		}
+		for _, text := range tried {
+			fmt.Fprintf(p.w, "%s%s%s%s\n", p.indent, below, stem, p.paint(command.Dim, text))
 		}
 		if !u.Again {
 			above := p.indent
@@ -230,6 +235,22 @@ func (p *printer) children(o *loader.Object, level int) {
 			p.indent = above
 		}
 	}
+}
+
+// tried returns where a library was looked for; of one that is missing in the same places as another, that one's name.
+func (p *printer) tried(u loader.Use) (lines []string, like string) {
+	for _, t := range u.To.Tried {
+		lines = append(lines, tryText(u.To, t))
+	}
+	if p.all || len(lines) < 2 {
+		return lines, ""
+	}
+	key := strings.ReplaceAll(strings.Join(lines, "\n"), u.Name, "\x00")
+	if like = p.places[key]; like != "" {
+		return nil, like
+	}
+	p.places[key] = u.Name
+	return lines, ""
 }
 
 // line writes a library's line.
