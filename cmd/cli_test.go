@@ -84,24 +84,21 @@ func TestScripts(t *testing.T) {
 // shared builds a shared library with a run path, from nothing.
 func shared(t *testing.T, path string, args ...string) {
 	t.Helper()
-	cc, err := exec.LookPath("cc")
-	if err != nil {
+	if _, err := exec.LookPath("cc"); err != nil {
 		t.Skip("no C compiler: ", err)
 	}
-	cmd := exec.Command(cc, append([]string{"-shared", "-nostdlib", "-o", path, "-xc", "/dev/null"}, args...)...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	if err := compile(path, append([]string{"-shared", "-nostdlib", "-xc", "/dev/null"}, args...)...); err != nil {
+		t.Fatal(err)
 	}
 }
 
 func tool(t *testing.T, name string, args ...string) string {
 	t.Helper()
-	cmd := exec.Command(name, args...)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s %q: %v: %s", name, args, err, out)
+	out, status := combined(append([]string{name}, args...)...)
+	if status != 0 {
+		t.Fatalf("%s %q: status %d: %s", name, args, status, out)
 	}
-	return string(out)
+	return out
 }
 
 // The three editing tools in all six orders, once or twice, leave one run path.

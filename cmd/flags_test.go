@@ -188,13 +188,13 @@ func fixture(t *testing.T) (again func()) {
 	library(t, "x/libdeep.so.1", "libdeep.so.1", d+"/x", "x/libother.so.1", "keep/more.c")
 	library(t, "x/glibc-hwcaps/x86-64-v2/libx.so.1", "libx.so.1", "")
 	library(t, "deep.so", "", d+"/x:"+d+"/stubs", "x/libx.so.1", "x/libdeep.so.1", "fakes/libmissing.so.1", "keep/strings.c", "-lc")
-	if out, err := exec.Command("cc", "-xc", "-o", "program", "-Wl,-rpath,/a", "keep/strings.c", "-Wl,--unresolved-symbols=ignore-all", "-Wl,-e,0").CombinedOutput(); err != nil {
-		t.Skipf("%v: %s", err, out)
+	if err := compile("program", "-xc", "-Wl,-rpath,/a", "keep/strings.c", "-Wl,--unresolved-symbols=ignore-all", "-Wl,-e,0"); err != nil {
+		t.Skip(err)
 	}
 	tool(t, "runpath", "set", "-q", "--keep-empty", strings.ReplaceAll(entries, "D", d), "lib.so")
 	library(t, "noted.so", "", d+"/x", "x/libx.so.1")
-	if out, err := exec.Command("cc", "-o", "noted", "-nostdlib", "-xc", "/dev/null", "-xnone", "-Wl,-e,0,--no-as-needed,-rpath,"+d+"/x", "x/libx.so.1").CombinedOutput(); err != nil {
-		t.Skipf("%v: %s", err, out)
+	if err := compile("noted", "-nostdlib", "-xc", "/dev/null", "-xnone", "-Wl,-e,0,--no-as-needed,-rpath,"+d+"/x", "x/libx.so.1"); err != nil {
+		t.Skip(err)
 	}
 	tool(t, "runpath", "cache", "write", "-q", "noted.so", "noted")
 	prebuilt(t, text)
@@ -226,8 +226,8 @@ func prebuilt(t *testing.T, text func(path, contents string)) {
 	d, _ := os.Getwd()
 	cc := func(path string, args ...string) {
 		os.MkdirAll(filepath.Dir(path), 0o755)
-		if out, err := exec.Command("cc", append([]string{"-o", path, "-Wl,--enable-new-dtags,--no-as-needed,--unresolved-symbols=ignore-all"}, args...)...).CombinedOutput(); err != nil {
-			t.Skipf("%v: %s", err, out)
+		if err := compile(path, append([]string{"-Wl,--enable-new-dtags,--no-as-needed,--unresolved-symbols=ignore-all"}, args...)...); err != nil {
+			t.Skip(err)
 		}
 	}
 	text("keep/note.c", `__attribute__((section(".note.dlopen"), used, aligned(4))) static const struct { int n, d, t; char o[4]; char j[60]; } note =
@@ -284,28 +284,7 @@ func host(t *testing.T, text func(path, contents string)) {
 	}
 	driver("tree/opt/driver", "565.57.01", "libcuda")
 	driver("tree/opt/newer/compat", "570.86.10", "libcuda")
-	exec.Command("hostDriver", "install", "-q", "--root", "installed").Run()
-}
-
-// snapshot returns what makes the working directory as it is now.
-func snapshot(t *testing.T) func() {
-	t.Helper()
-	keep := t.TempDir()
-	copyAll := func(from, to string) {
-		if out, err := exec.Command("cp", "-a", from+"/.", to).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-	}
-	copyAll(".", keep)
-	t.Cleanup(func() { exec.Command("chmod", "-R", "u+w", keep).Run() }) // finishedPath
-	return func() {
-		exec.Command("chmod", "-R", "u+w", ".").Run() // what is in finishedPath
-		entries, _ := os.ReadDir(".")
-		for _, e := range entries {
-			os.RemoveAll(e.Name())
-		}
-		copyAll(keep, ".")
-	}
+	combined("hostDriver", "install", "-q", "--root", "installed")
 }
 
 var flagLine = regexp.MustCompile(`(?m)^   --([a-z-]+)`)
@@ -359,20 +338,19 @@ func TestEveryFlagIsObeyed(t *testing.T) {
 			if now != pristine {
 				again()
 			}
-			cmd := exec.Command(base[0], slices.Concat(base[1:], words(extra), words(operands))...)
 			var was, is [5]os.FileInfo
 			files := [5]string{"lib.so", "plain.so", "program", "ap/bin/program", "noted.so"}
 			for i, name := range files {
 				was[i], _ = os.Stat(name)
 			}
-			out, _ := cmd.CombinedOutput()
+			out, status := combined(slices.Concat(base, words(extra), words(operands))...)
 			for i, name := range files {
 				is[i], _ = os.Stat(name)
-				out = fmt.Appendf(out, "%s is the same file: %v\n", name, os.SameFile(was[i], is[i]))
+				out += fmt.Sprintf("%s is the same file: %v\n", name, os.SameFile(was[i], is[i]))
 			}
-			out = anotherTree.ReplaceAll(out, nil)
+			out = anotherTree.ReplaceAllString(out, "")
 			now = state(t)
-			ran[extra] = fmt.Sprintf("%sstatus %d\n%s", out, cmd.ProcessState.ExitCode(), now)
+			ran[extra] = fmt.Sprintf("%sstatus %d\n%s", out, status, now)
 			return ran[extra]
 		}
 		help := tool(t, base[0], append(slices.Clone(base[1:n]), "--help-all")...)
@@ -430,7 +408,6 @@ func TestOutputThatIsLost(t *testing.T) {
 	t.Chdir(t.TempDir())
 	d, _ := os.Getwd()
 	again := fixture(t)
-	pristine := state(t)
 	lines := append(slices.Clone(commandLines), "runpath explain --graph -- deep.so", "runpath audit --sarif - -- lib.so", "runpath audit --html - -- lib.so", "runpath scripts --substitute -- scripts",
 		"autoPatchelf --structured-logs --libs D/libs -- ap", "autoPatchelf --undo -- ap/lib/libplain.so", "hostDriver find -- tree/usr/lib64", "patchelf --print-rpath -- lib.so", "patchelf --print-needed -- lib.so gpu.so")
 	printed := 0
@@ -445,14 +422,10 @@ func TestOutputThatIsLost(t *testing.T) {
 				args = append(args, strings.ReplaceAll(w, "D/", d+"/"))
 			}
 			run := func(stdout io.Writer) (int, string) {
-				if state(t) != pristine {
-					again()
-				}
-				var stderr bytes.Buffer
-				cmd := exec.Command(args[0], args[1:]...)
-				cmd.Stdout, cmd.Stderr = stdout, &stderr
-				_ = cmd.Run()
-				return cmd.ProcessState.ExitCode(), stderr.String()
+				again()
+				var stderr locked
+				status := carryOut(stdout, &stderr, args...)
+				return status, stderr.String()
 			}
 			var stdout bytes.Buffer
 			run(&stdout)
@@ -471,8 +444,10 @@ func TestOutputThatIsLost(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.Close()
-			if status, said := run(w); status == 0 {
-				t.Errorf("%q to a pipe that nobody reads: status %d: %s", args, status, said)
+			cmd := exec.Command(args[0], args[1:]...) // what such a pipe does to a process is its signal
+			cmd.Stdout = w
+			if again(); cmd.Run() == nil {
+				t.Errorf("%q to a pipe that nobody reads: status 0", args)
 			}
 			w.Close()
 		}

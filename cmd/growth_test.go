@@ -51,54 +51,82 @@ func TestGrowth(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute")
 	}
+	end, measure := measuring(t)
+	defer end()
 	for _, g := range growings {
 		t.Run(g.name, func(t *testing.T) {
-			t.Chdir(t.TempDir())
 			var times [3]time.Duration
 			var bytes [3]int64
-			for i, size := range []int{g.size, g.size << (doublings - 2), g.size << doublings} {
-				g.make(t, size)
-				times[i], bytes[i] = g.measure(t)
+			var wrong []string
+			for try := range 3 { // the least of each counts: what grows too much is measured again
+				t.Chdir(t.TempDir())
+				for i, size := range []int{g.size, g.size << (doublings - 2), g.size << doublings} {
+					g.make(t, size)
+					m := measure(t, &g)
+					if try == 0 {
+						times[i], bytes[i] = m.CPU, m.Bytes
+					}
+					times[i], bytes[i] = min(times[i], m.CPU), min(bytes[i], m.Bytes)
+				}
+				if wrong = g.wrong(times, bytes); wrong == nil {
+					break
+				}
 			}
 			t.Log(times, bytes)
-			least := slices.Min(times[:]) // a smaller size that takes longer has met with noise
-			if times[2]-least > mostTimes*(slices.Max(times[:2])-least)+noiseTime {
-				t.Errorf("with the size four times as large, twice, it takes %v", times)
-			}
-			if bytes[2]-bytes[0] > mostTimes*max(bytes[1]-bytes[0], 0)+noiseBytes || bytes[2] > mostBytes {
-				t.Errorf("with the size four times as large, twice, it takes %d bytes of memory", bytes)
-			}
-			if strings.HasPrefix(g.name, "tree: ") && times[2] > mostTime {
-				t.Errorf("at its largest it takes %v", times[2])
+			for _, w := range wrong {
+				t.Error(w)
 			}
 		})
 	}
 }
 
-// measure runs the command, more than once where that is quick, and returns the least CPU time and memory.
-func (g *growing) measure(t *testing.T) (least time.Duration, bytes int64) {
-	t.Helper()
-	words := strings.Fields(g.run)
-	if script, is := strings.CutPrefix(g.run, "sh -c "); is {
-		words = []string{"sh", "-c", script}
+// wrong says what of it grows too much.
+func (g *growing) wrong(times [3]time.Duration, bytes [3]int64) (all []string) {
+	least := slices.Min(times[:]) // a smaller size that takes longer has met with noise
+	if times[2]-least > mostTimes*(slices.Max(times[:2])-least)+noiseTime {
+		all = append(all, fmt.Sprintf("with the size four times as large, twice, it takes %v", times))
 	}
-	for n, began := 0, time.Now(); n == 0 || n < 3 && time.Since(began) < time.Second/4; n++ {
-		out, err := exec.Command("measured", words...).CombinedOutput()
-		var m measurement
-		if err == nil {
-			err = json.Unmarshal(out, &m)
+	if bytes[2]-bytes[0] > mostTimes*max(bytes[1]-bytes[0], 0)+noiseBytes || bytes[2] > mostBytes {
+		all = append(all, fmt.Sprintf("with the size four times as large, twice, it takes %d bytes of memory", bytes))
+	}
+	if strings.HasPrefix(g.name, "tree: ") && times[2] > mostTime {
+		all = append(all, fmt.Sprintf("at its largest it takes %v", times[2]))
+	}
+	return all
+}
+
+// measuring starts the program that measures. It returns what ends it, and what runs a command in the working directory.
+func measuring(t *testing.T) (end func(), measure func(*testing.T, *growing) measurement) {
+	t.Helper()
+	cmd := exec.Command("measured")
+	stdin, err := cmd.StdinPipe()
+	stdout, err2 := cmd.StdoutPipe()
+	if err := errors.Join(err, err2, cmd.Start()); err != nil {
+		t.Fatal(err)
+	}
+	ask, answer := json.NewEncoder(stdin), json.NewDecoder(stdout)
+	end = func() {
+		stdin.Close()
+		cmd.Wait()
+	}
+	return end, func(t *testing.T, g *growing) (m measurement) {
+		t.Helper()
+		words := strings.Fields(g.run)
+		if script, is := strings.CutPrefix(g.run, "sh -c "); is {
+			words = []string{"sh", "-c", script}
 		}
+		err := errors.Join(ask.Encode(toMeasure{workingDirectory(t), words}), answer.Decode(&m))
 		if err != nil || !strings.Contains(m.Output, g.says) || m.Status < 0 || m.Status > 1 {
 			t.Fatalf("%s: %v, status %d: %.2000s", g.run, err, m.Status, m.Output)
 		}
-		if n == 0 || m.CPU < least {
-			least = m.CPU
-		}
-		if n == 0 || m.Bytes < bytes {
-			bytes = m.Bytes
-		}
+		return m
 	}
-	return least, bytes
+}
+
+// toMeasure is a command line, and where it is run.
+type toMeasure struct {
+	Dir   string
+	Words []string
 }
 
 // measurement is what a command took, and said in its first lines.
@@ -109,15 +137,22 @@ type measurement struct {
 	Output string
 }
 
-// measured runs its arguments, and prints what that took. It is a program of its own, because a process takes over how much memory
-// the one that starts it has had.
+// measured runs each command line of stdin, and prints what that took. It is a program of its own, because a process takes
+// over how much memory the one that starts it has had.
 func measured() {
-	cmd := exec.Command(os.Args[1], os.Args[2:]...)
-	out := &beginning{}
-	cmd.Stdout, cmd.Stderr = out, out
-	_ = cmd.Run()
-	s := cmd.ProcessState
-	_ = json.NewEncoder(os.Stdout).Encode(measurement{s.UserTime() + s.SystemTime(), s.SysUsage().(*syscall.Rusage).Maxrss << 10, s.ExitCode(), string(out.b)})
+	ask, answer := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
+	for {
+		var m toMeasure
+		if ask.Decode(&m) != nil {
+			return
+		}
+		cmd := exec.Command(m.Words[0], m.Words[1:]...)
+		out := &beginning{}
+		cmd.Dir, cmd.Stdout, cmd.Stderr = m.Dir, out, out
+		_ = cmd.Run()
+		s := cmd.ProcessState
+		_ = answer.Encode(measurement{s.UserTime() + s.SystemTime(), s.SysUsage().(*syscall.Rusage).Maxrss << 10, s.ExitCode(), string(out.b)})
+	}
 }
 
 // beginning keeps the first and the last bytes of what is written to it.

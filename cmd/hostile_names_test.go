@@ -3,6 +3,7 @@ package cmd_test
 import (
 	"debug/elf"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -38,42 +39,60 @@ func TestRemediesQuoteHostileNames(t *testing.T) {
 		}
 	}
 	shells := []string{"bash", "dash"}
-	fakes := t.TempDir() // programs that note what they are given
-	for _, name := range []string{"runpath", "stubReplace", "autoAddDriverRunpath", "addCudaCompatRunpath", "noRunpathAmbiguity", "autoPatchelf", "hostDriver", "substituteInPlace", "ln", "sudo"} {
-		text := "#!/bin/sh\nfor a in " + name + " \"$@\"; do printf '%s\\0' \"$a\" >>\"$ARGUMENTS\"; done\n"
-		if err := os.WriteFile(filepath.Join(fakes, name), []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
+	programs := t.TempDir()
+	if at, err := exec.LookPath("touch"); err == nil {
+		os.Symlink(at, filepath.Join(programs, "touch"))
 	}
-	for _, name := range []string{"touch", "printf", "true"} {
-		if at, err := exec.LookPath(name); err == nil {
-			os.Symlink(at, filepath.Join(fakes, name))
-		}
-	}
-	known := map[[2]string]string{}
-	// run is what a shell makes of a text: what was called, each word with a NUL behind it. In the place of Nix's expression stands
-	// a path.
-	run := func(t *testing.T, shell, text string) (said string) {
-		t.Helper()
+	// The tools are functions that note what they are given, each word with a NUL behind it. A shell takes one text after the other,
+	// each in a directory and a subshell of its own.
+	const taken = `for tool in runpath stubReplace autoAddDriverRunpath addCudaCompatRunpath noRunpathAmbiguity autoPatchelf hostDriver substituteInPlace ln sudo; do
+		eval "$tool() { for a in $tool \"\$@\"; do printf '%s\\0' \"\$a\" >>\"\$top/called\$i\"; done; }"
+	done
+	top=$PWD i=0
+	while cd "$top/$i" 2>/dev/null; do (. ../text$i) >../said$i 2>&1; i=$((i + 1)); done`
+	type judge func(t *testing.T, shell, called string)
+	var texts []string
+	judges := map[string][]judge{} // by text
+	// read lets the shells read a text, once, when run is called. In the place of Nix's expression stands a path.
+	read := func(text string, judged judge) {
 		text = strings.ReplaceAll(text, "${addDriverRunpath.driverLink}", "/link")
-		if said, ok := known[[2]string{shell, text}]; ok {
-			return said
+		if judges[text] == nil {
+			texts = append(texts, text)
 		}
-		defer func() { known[[2]string{shell, text}] = said }()
-		d := t.TempDir()
-		cmd := exec.Command(shell, "-c", text)
-		cmd.Dir, cmd.Env = d, []string{"PATH=" + fakes, "ARGUMENTS=" + d + "/arguments", "HOME=/nowhere"}
-		out, err := cmd.CombinedOutput()
-		if err != nil && strings.Contains(err.Error(), "executable file not found") {
-			t.Skip(err)
-		}
-		for _, name := range []string{"PWNED", "PWNED'", "PWNED\""} {
-			if _, err := os.Lstat(filepath.Join(d, name)); err == nil {
-				t.Errorf("%s runs what a name says: %s\n%s", shell, text, out)
+		judges[text] = append(judges[text], judged)
+	}
+	run := func(t *testing.T) {
+		t.Helper()
+		for _, shell := range shells {
+			d := t.TempDir()
+			for i, text := range texts {
+				if err := errors.Join(os.Mkdir(fmt.Sprintf("%s/%d", d, i), 0o755), os.WriteFile(fmt.Sprintf("%s/text%d", d, i), []byte(text+"\n"), 0o644)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			cmd := exec.Command(shell, "-c", taken)
+			cmd.Dir, cmd.Env = d, []string{"PATH=" + programs, "HOME=/nowhere"}
+			if _, err := cmd.CombinedOutput(); errors.Is(err, exec.ErrNotFound) {
+				t.Skip(err)
+			}
+			for i, text := range texts {
+				said, err := os.ReadFile(fmt.Sprintf("%s/said%d", d, i))
+				if err != nil {
+					t.Errorf("%s did not come to %s", shell, text)
+				}
+				for _, name := range []string{"PWNED", "PWNED'", "PWNED\""} {
+					if _, err := os.Lstat(fmt.Sprintf("%s/%d/%s", d, i, name)); err == nil {
+						t.Errorf("%s runs what a name says: %s\n%s", shell, text, said)
+					}
+				}
+				called, _ := os.ReadFile(fmt.Sprintf("%s/called%d", d, i))
+				for _, judged := range judges[text] {
+					judged(t, shell, string(called))
+				}
 			}
 		}
-		called, _ := os.ReadFile(filepath.Join(d, "arguments"))
-		return string(called)
+		texts = nil
+		clear(judges)
 	}
 	followed := map[string]int{} // how often, by the first words of a command
 	check := func(t *testing.T, said string, r remedy.Remedy) {
@@ -81,28 +100,28 @@ func TestRemediesQuoteHostileNames(t *testing.T) {
 		if !remedy.Seen(r.Whole()) {
 			t.Errorf("%s: not seen: %q", said, r.Whole())
 		}
-		for _, shell := range shells {
-			if r.Advice != "" {
-				run(t, shell, r.Whole())
-			}
-			if r.Command == nil {
-				continue
-			}
+		if r.Advice != "" {
+			read(r.Whole(), func(*testing.T, string, string) {})
+		}
+		if r.Command != nil {
 			line := remedy.Quote(r.Command...)
 			if r.Fix != line {
 				t.Errorf("%s: printed is %q, but the command is %q", said, r.Fix, line)
 			}
-			if got, want := run(t, shell, line), strings.Join(r.Command, "\x00")+"\x00"; got != want {
-				t.Errorf("%s: %s reads %s as %q, not %q", said, shell, line, got, want)
-			}
-			followed[strings.Join(r.Command[:min(2, len(r.Command)-1)], " ")]++
+			want := strings.Join(r.Command, "\x00") + "\x00"
+			read(line, func(t *testing.T, shell, called string) {
+				if called != want {
+					t.Errorf("%s: %s reads %s as %q, not %q", said, shell, line, called, want)
+				}
+			})
+			followed[strings.Join(r.Command[:min(2, len(r.Command)-1)], " ")] += len(shells)
 		}
 		if _, line, ok := strings.Cut(r.Whole(), "substituteInPlace "); ok {
-			for _, shell := range shells {
-				if got := run(t, shell, "substituteInPlace "+line); strings.Count(got, "\x00") < 5 {
-					t.Errorf("%s: %s reads %s as %q", said, shell, line, got)
+			read("substituteInPlace "+line, func(t *testing.T, shell, called string) {
+				if strings.Count(called, "\x00") < 5 {
+					t.Errorf("%s: %s reads %s as %q", said, shell, line, called)
 				}
-			}
+			})
 			if rest := strings.ReplaceAll(line, "${addDriverRunpath.driverLink}", ""); strings.Contains(rest, "''") || strings.Contains(rest, "${") {
 				t.Errorf("%s: Nix reads %s otherwise", said, line)
 			}
@@ -146,6 +165,7 @@ func TestRemediesQuoteHostileNames(t *testing.T) {
 	for _, name := range hostileNames {
 		check(t, "Quote", remedy.Remedy{Fix: remedy.Quote("runpath", "edit", name, "./"+name), Command: []string{"runpath", "edit", name, "./" + name}})
 	}
+	run(t)
 	clear(followed)
 	for i, name := range everywhere {
 		t.Run(fmt.Sprintf("%d %q", i, name), func(t *testing.T) {
@@ -169,8 +189,7 @@ func TestRemediesQuoteHostileNames(t *testing.T) {
 				{"noRunpathAmbiguity", "--nix", "--json", "."}, {"runpath", "explain", "--json", file, two}, {"hostDriver", "doctor", "--json", file},
 				{"hostDriver", "doctor", "--json", two}, {"autoPatchelf", "--dry-run", "--json", "."},
 			} {
-				cmd := exec.Command(line[0], line[1:]...)
-				out, _ := cmd.Output()
+				out := onlyStdout(line...)
 				var doc any
 				if err := json.Unmarshal(out, &doc); err != nil {
 					if len(out) > 0 {
@@ -186,8 +205,7 @@ func TestRemediesQuoteHostileNames(t *testing.T) {
 			for _, line := range [][]string{
 				{"runpath", "audit", "-v", "."}, {"noRunpathAmbiguity", "."}, {"runpath", "explain", file, two}, {"hostDriver", "doctor", file}, {"runpath", "scripts", "--substitute", "."},
 			} {
-				out, _ := exec.Command(line[0], line[1:]...).Output()
-				for text := range strings.Lines(string(out)) {
+				for text := range strings.Lines(string(onlyStdout(line...))) {
 					text = strings.TrimSuffix(text, "\n")
 					if !remedy.Seen(text) {
 						t.Errorf("%q: not seen: %q", line, text)
@@ -196,14 +214,15 @@ func TestRemediesQuoteHostileNames(t *testing.T) {
 					if line[1] == "explain" || !command && !strings.HasPrefix(words, "substituteInPlace ") || strings.HasPrefix(words, " ") || strings.HasPrefix(words, "#") {
 						continue
 					}
-					for _, shell := range shells {
-						if got := run(t, shell, words); got == "" {
+					read(words, func(t *testing.T, shell, called string) {
+						if called == "" {
 							t.Errorf("%q: %s runs nothing: %s", line, shell, words)
 						}
-					}
+					})
 					followed["text of "+line[0]+" "+line[1]]++
 				}
 			}
+			run(t)
 		})
 	}
 	t.Log(followed)

@@ -24,8 +24,7 @@ type oneFinding struct {
 // examine runs a check with --json and returns the findings of each file.
 func examine(t *testing.T, tool []string, args ...string) map[string][]oneFinding {
 	t.Helper()
-	cmd := exec.Command(tool[0], slices.Concat(tool[1:], []string{"--json"}, args)...)
-	out, _ := cmd.Output() // the status says that there are findings
+	out := onlyStdout(slices.Concat(tool, []string{"--json"}, args)...)
 	var doc struct {
 		Files []struct {
 			Path     string
@@ -42,15 +41,15 @@ func examine(t *testing.T, tool []string, args ...string) map[string][]oneFindin
 	return found
 }
 
-// follow runs a remedy as it is printed, in a shell.
+// follow runs a remedy. TestRemediesQuoteHostileNames runs what is printed in shells.
 func follow(t *testing.T, r remedy.Remedy) {
 	t.Helper()
 	line := remedy.Quote(r.Command...)
 	if r.Fix != line {
 		t.Fatalf("printed is %q, but the command is %q", r.Fix, line)
 	}
-	if out, err := exec.Command("sh", "-c", line).CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v: %s", line, err, out)
+	if out, status := combined(r.Command...); status != 0 {
+		t.Fatalf("%s: status %d: %s", line, status, out)
 	}
 }
 
@@ -138,8 +137,8 @@ var remedyCases = []remedyCase{
 		library(t, "y/libx.so.1", "libx.so.1", "", "-Wl,--defsym=other=1")
 	}},
 	{id: finding.UnreadNote, list: "%[1]s/x", args: []string{"--loader-reads-note", "no"}, then: "%[1]s/x", make: func(t *testing.T, d string) {
-		if out, err := exec.Command("cc", "-xc", "/dev/null", "-xnone", "-o", "file.so", "-nostdlib", "-Wl,-e,0,--no-as-needed", "x/libx.so.1").CombinedOutput(); err != nil {
-			t.Skipf("%v: %s", err, out)
+		if err := compile("file.so", "-xc", "/dev/null", "-xnone", "-nostdlib", "-Wl,-e,0,--no-as-needed", "x/libx.so.1"); err != nil {
+			t.Skip(err)
 		}
 		tool(t, "runpath", "set", "-q", d+"/x", "file.so")
 		tool(t, "runpath", "cache", "write", "-q", "file.so")
@@ -367,7 +366,7 @@ func TestRemediesOfExplain(t *testing.T) {
 		Origin, Text string
 		remedy.Remedy
 	}) {
-		out, _ := exec.Command("runpath", "explain", "--json", "--driver-link", d+"/driver", "file.so").Output()
+		out := onlyStdout("runpath", "explain", "--json", "--driver-link", d+"/driver", "file.so")
 		var doc struct {
 			Files []struct{ Driver []json.RawMessage }
 		}

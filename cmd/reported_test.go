@@ -183,14 +183,12 @@ type document struct {
 // run runs a tool and returns its document.
 func runReported(t *testing.T, args []string) (d document, status int) {
 	t.Helper()
-	var stdout, stderr bytes.Buffer
-	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	_ = cmd.Run()
+	var stdout, stderr locked
+	status = carryOut(&stdout, &stderr, args...)
 	if err := json.Unmarshal(stdout.Bytes(), &d); err != nil {
 		t.Fatalf("%q: %v: %q\n%s", args, err, stdout.String(), stderr.String())
 	}
-	return d, cmd.ProcessState.ExitCode()
+	return d, status
 }
 
 // agree compares a document with what was on the disk and what is.
@@ -300,8 +298,8 @@ func oddTree(t *testing.T) (busy string) {
 		if err := os.WriteFile("odd/source.c", []byte(source), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if out, err := exec.Command("cc", append([]string{"-fPIC", "-o", path, "odd/source.c", "-Wl,--no-as-needed"}, args...)...).CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v: %s", path, err, out)
+		if err := compile(path, append([]string{"-fPIC", "odd/source.c", "-Wl,--no-as-needed"}, args...)...); err != nil {
+			t.Fatalf("%s: %v", path, err)
 		}
 	}
 	const function = "double cos(double); int dep(void); double f(double x) { return cos(x) + dep(); }"
@@ -557,7 +555,7 @@ func TestWhatIsReportedOfAFileThatCannotBeWritten(t *testing.T) {
 				again()
 				call, _, _ := strings.Cut(fault, ":")
 				args := strings.Fields(strings.Replace(line, "LIST", list, 1))
-				args = slices.Concat([]string{strace, "-f", "-qq", "-o", "../log", "-e", "trace=" + call, "-e", fmt.Sprintf("inject=%s:when=%d", fault, when)},
+				args = slices.Concat([]string{strace, "-f", "--seccomp-bpf", "-qq", "-o", "../log", "-e", "trace=" + call, "-e", fmt.Sprintf("inject=%s:when=%d", fault, when)},
 					args[:len(args)-1], []string{"--json", "--jobs", "1", "tree"})
 				d, status := runReported(t, args)
 				log, err := os.ReadFile("../log")
@@ -667,7 +665,7 @@ func TestWhatIsReportedOfARunThatIsStopped(t *testing.T) {
 		if d.Summary.Edited < 1000 {
 			cut++
 		}
-		_, _ = exec.Command("autoPatchelf", "--undo", "tree").CombinedOutput()
+		combined("autoPatchelf", "--undo", "tree")
 		for path, was := range before {
 			if is := look(t, path); !slices.Equal(was.RunPath, is.RunPath) {
 				t.Fatalf("%s has %q after --undo", path, is.RunPath)

@@ -2,7 +2,9 @@ package cmd_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -12,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/remedy"
@@ -27,15 +31,13 @@ func finish(t *testing.T, object string) {
 		if err == nil && e.Type()&os.ModeSymlink == 0 {
 			err = os.Chmod(path, map[bool]os.FileMode{true: 0o555, false: 0o444}[e.IsDir()])
 		}
-		return err
+		of1970 := unix.Timespec{Sec: 1}
+		return errors.Join(err, unix.UtimesNanoAt(unix.AT_FDCWD, path, []unix.Timespec{of1970, of1970}, unix.AT_SYMLINK_NOFOLLOW))
 	})
-	if err == nil {
-		err = exec.Command("find", object, "-exec", "touch", "-h", "-d", "@1", "{}", "+").Run()
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { exec.Command("chmod", "-R", "u+w", object).Run() })
+	t.Cleanup(func() { writableAll(object) })
 }
 
 // storeOf makes a store with a package that is finished, one that is being built, and one that a build has copied with its
@@ -71,7 +73,7 @@ func storeOf(t *testing.T) (store string) {
 	if out, err := exec.Command("cp", "-a", "--parents", "nix/store/"+storeHash+"done", "keep/").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	t.Cleanup(func() { exec.Command("chmod", "-R", "u+w", d).Run() })
+	t.Cleanup(func() { writableAll(d) })
 	return store
 }
 
@@ -106,11 +108,7 @@ func TestEditorsRefuseTheStore(t *testing.T) {
 				break // which stores there are, all ask alike
 			}
 			run := func(flags ...string) (string, int) {
-				var out bytes.Buffer
-				cmd := exec.Command(editor[0], append(append(append([]string{}, editor[1:]...), how.flags...), flags...)...)
-				cmd.Stdout, cmd.Stderr = &out, &out
-				_ = cmd.Run()
-				return out.String(), cmd.ProcessState.ExitCode()
+				return combined(slices.Concat(editor, how.flags, flags)...)
 			}
 			line := how.name + ": " + strings.Join(editor, " ")
 			file := "lib/lib.so"
@@ -154,25 +152,25 @@ func TestEditorsRefuseTheStore(t *testing.T) {
 	}
 	t.Setenv("NIX_STORE", store)
 	for _, args := range [][]string{{"--append-rpaths", "/r"}, {"--undo"}} {
-		if out, err := exec.Command("autoPatchelf", append(args, "--even-in-store", object)...).CombinedOutput(); err != nil || everything(t, object) == was {
-			t.Errorf("--even-in-store %q: %v: %s", args, err, out)
+		if out, status := combined(slices.Concat([]string{"autoPatchelf"}, args, []string{"--even-in-store", object})...); status != 0 || everything(t, object) == was {
+			t.Errorf("--even-in-store %q: status %d: %s", args, status, out)
 		}
 		was = everything(t, object)
-		if out, err := exec.Command("autoPatchelf", "--undo", object).CombinedOutput(); err == nil || !strings.Contains(string(out), "finished") || everything(t, object) != was {
-			t.Errorf("--undo: %v: %s", err, out)
+		if out, status := combined("autoPatchelf", "--undo", object); status == 0 || !strings.Contains(out, "finished") || everything(t, object) != was {
+			t.Errorf("--undo: status %d: %s", status, out)
 		}
 	}
 	// The record may be that of what the object is in.
-	if out, err := exec.Command("autoPatchelf", "--append-rpaths", "/r", "--even-in-store", store).CombinedOutput(); err != nil {
-		t.Errorf("%v: %s", err, out)
+	if out, status := combined("autoPatchelf", "--append-rpaths", "/r", "--even-in-store", store); status != 0 {
+		t.Errorf("status %d: %s", status, out)
 	}
 	was = everything(t, object)
-	out, err := exec.Command("autoPatchelf", "--undo", store).CombinedOutput()
-	if err == nil || !strings.Contains(string(out), object+"/lib/lib.so: is in a finished path") || everything(t, object) != was {
-		t.Errorf("--undo of what is above: %v: %s", err, out)
+	out, status := combined("autoPatchelf", "--undo", store)
+	if status == 0 || !strings.Contains(out, object+"/lib/lib.so: is in a finished path") || everything(t, object) != was {
+		t.Errorf("--undo of what is above: status %d: %s", status, out)
 	}
-	if out, err := exec.Command("autoPatchelf", "--undo", "--even-in-store", store).CombinedOutput(); err != nil || everything(t, object) == was {
-		t.Errorf("--undo --even-in-store of what is above: %v: %s", err, out)
+	if out, status := combined("autoPatchelf", "--undo", "--even-in-store", store); status != 0 || everything(t, object) == was {
+		t.Errorf("--undo --even-in-store of what is above: status %d: %s", status, out)
 	}
 }
 
@@ -200,11 +198,13 @@ func TestPatchelfWarnsOfTheStore(t *testing.T) {
 // everything is what there is of a store path that Nix looks at, and times.
 func everything(t *testing.T, object string) string {
 	t.Helper()
-	out, err := exec.Command("sh", "-c", `cd "$1" && find . -printf '%p %m %T@ %y\n' | sort && find . -type f -exec sha256sum {} + | sort`, "sh", object).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
+	var b strings.Builder
+	names, all := things(t, object)
+	for _, name := range names {
+		one := all[name]
+		fmt.Fprintf(&b, "%s %o %d.%09d %s %x\n", name, one.Mode, one.Mtim.Sec, one.Mtim.Nsec, one.leads, sha256.Sum256([]byte(one.data)))
 	}
-	return string(out)
+	return b.String()
 }
 
 // What remedies of files in a store may not have: a command that edits, with a file of the store as what is edited. The values of
@@ -242,9 +242,9 @@ func TestRemediesOfAStore(t *testing.T) {
 			object := top + "/nix/store/" + storeHash + "train-1.0"
 			os.MkdirAll(object, 0o755)
 			args, fill := c.files(t, object)
-			cc := append([]string{"-o", "prog", "-xc", "/dev/null", "-xnone", "-nostdlib", "-Wl,-e,0,--no-as-needed,--unresolved-symbols=ignore-all,--enable-new-dtags"}, neededFiles(t)...)
-			if out, err := exec.Command("cc", cc...).CombinedOutput(); err != nil {
-				t.Skipf("%v: %s", err, out)
+			cc := append([]string{"-xc", "/dev/null", "-xnone", "-nostdlib", "-Wl,-e,0,--no-as-needed,--unresolved-symbols=ignore-all,--enable-new-dtags"}, neededFiles(t)...)
+			if err := compile("prog", cc...); err != nil {
+				t.Skip(err)
 			}
 			if c.list != "" {
 				tool(t, "runpath", "set", "-q", "--keep-empty", fill(c.list), "prog")
@@ -273,11 +273,11 @@ func TestRemediesOfAStore(t *testing.T) {
 				if line[0] == "noRunpathAmbiguity" {
 					who = line[0]
 				}
-				text, _ := exec.Command(line[0], line[1:]...).CombinedOutput()
-				if bad := edits.FindString(valuesOfCommands.ReplaceAllString(string(text), "")); bad != "" {
+				text, _ := combined(line...)
+				if bad := edits.FindString(valuesOfCommands.ReplaceAllString(text, "")); bad != "" {
 					t.Errorf("%q: %s\nof %s", line, bad, text)
 				}
-				doc, _ := exec.Command(line[0], append(slices.Clone(line[1:]), "--json")...).Output()
+				doc := onlyStdout(append(slices.Clone(line), "--json")...)
 				var all struct {
 					Files []struct {
 						Findings []oneFinding
