@@ -166,6 +166,16 @@ func (a *System) ignored(name string) bool {
 	})
 }
 
+// searched returns the entries that count for ambiguity: an empty entry and a stub directory are findings of their own.
+func (c *Case) searched() (all []*entry) {
+	for i := range c.entries {
+		if e := &c.entries[i]; e.dir != "" && e.text != "" && !e.stub {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
 // candidate is a file that one entry offers for a name.
 type candidate struct {
 	entry *entry
@@ -185,11 +195,7 @@ func (c *Case) ambiguity() {
 			continue
 		}
 		var all []candidate
-		for i := range c.entries {
-			e := &c.entries[i]
-			if e.dir == "" || e.text == "" || e.stub {
-				continue // an empty entry and a stub directory are findings of their own
-			}
+		for _, e := range c.searched() {
 			f, _ := c.Load.In(e.dir, name)
 			if f == nil || slices.ContainsFunc(all, func(x candidate) bool { return c.isSame(x.file, f) }) {
 				continue
@@ -291,11 +297,8 @@ func (c *Case) ambiguous(name string, all []candidate) finding.Finding {
 	// The first candidate that no other remedy takes out stays, or another one if the file does not work with it.
 	stays := max(0, slices.IndexFunc(all, func(x candidate) bool { return c.remains(x.entry.key) }))
 	drop := func(keep candidate) (entries []string) {
-		for _, e := range c.entries { // the same file may be in several of them
-			if e.dir == "" || e.text == "" || e.stub || slices.Contains(entries, e.text) {
-				continue
-			}
-			if file, _ := c.Load.In(e.dir, name); file != nil && !c.isSame(file, keep.file) {
+		for _, e := range c.searched() { // the same file may be in several of them
+			if file, _ := c.Load.In(e.dir, name); file != nil && !c.isSame(file, keep.file) && !slices.Contains(entries, e.text) {
 				entries = append(entries, e.text)
 			}
 		}
@@ -352,9 +355,8 @@ func (c *Case) shadowing() {
 	if i < 1 || c.Loader.Files().IsDir(c.entries[i].dir) {
 		return // if the driver is installed, ambiguity reports it
 	}
-	for j := range c.entries[:i] {
-		e := &c.entries[j]
-		if e.compat || e.stub || e.dir == "" || e.text == "" {
+	for _, e := range c.searched() {
+		if e.compat || e.position > i {
 			continue
 		}
 		for _, name := range slices.Sorted(maps.Keys(c.own)) {
@@ -374,10 +376,8 @@ func (c *Case) shadowing() {
 // directories hold.
 func (c *Case) sharedNames() []string {
 	var dirs []string
-	for _, e := range c.entries {
-		if e.dir != "" && e.text != "" && !e.stub && !slices.Contains(dirs, e.dir) {
-			dirs = append(dirs, e.dir)
-		}
+	for _, e := range c.searched() {
+		dirs = remedy.Union(dirs, []string{e.dir})
 	}
 	if len(dirs) < 2 {
 		return nil

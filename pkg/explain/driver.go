@@ -368,8 +368,7 @@ func (c *Case) compat(v *Verdict, o *loader.Object, where, dir string) {
 		v.Good, v.Kind, v.Answer = false, finding.CompatHarms, it.Answer
 		v.Remedy = c.offTheSearch(o, func(list *loader.Object) remedy.Remedy {
 			link := c.Link(list.File.ELF.Machine)
-			if !slices.ContainsFunc(runpath.Parse(list.File.List),
-				func(e string) bool { return runpath.Key(e) == runpath.Key(link) }) {
+			if !runpath.Parse(list.File.List).Has(link) {
 				// without either it would not start
 				return c.EditForDriver(list, &remedy.Change{ReplaceEntries: []string{listed(o) + "=" + link}})
 			}
@@ -434,11 +433,8 @@ func (l *Layout) File(at string) change.File {
 // asker returns the object that asks for a library, and whether the run paths that are searched have the driver link.
 func (c *Case) asker(o *loader.Object) (by *loader.Object, linked bool) {
 	s := c.Load
-	link := runpath.Key(c.Link(s.Main.File.ELF.Machine))
-	has := func(x *loader.Object) bool {
-		return x.File != nil && slices.ContainsFunc(runpath.Parse(x.File.List),
-			func(e string) bool { return runpath.Key(e) == link })
-	}
+	link := c.Link(s.Main.File.ELF.Machine)
+	has := func(x *loader.Object) bool { return x.File != nil && runpath.Parse(x.File.List).Has(link) }
 	if by = o.NeededBy; by == nil {
 		by = s.Main
 	}

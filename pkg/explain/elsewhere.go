@@ -77,11 +77,7 @@ func (c *Case) askedNames() []string {
 
 // winner returns what the run path leads to for a processor with some levels.
 func (c *Case) winner(name string, levels []string) (candidate, bool) {
-	for i := range c.entries {
-		e := &c.entries[i]
-		if e.dir == "" || e.text == "" || e.stub {
-			continue
-		}
+	for _, e := range c.searched() {
 		for _, sub := range append(slices.Clone(levels), "") {
 			dir := strings.TrimSuffix(e.dir, "/")
 			if sub != "" {

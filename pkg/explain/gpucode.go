@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,66 +19,48 @@ import (
 // their driver; zero: not known.
 func Code(f *gpucode.File, targets []gpucode.Target, knows gpucode.Version) (found []finding.Finding) {
 	targets, amd := gpucode.SplitTargets(targets)
-	var missing, unlinked, refused, compiled, notMachine affected
+	missing, compiled := affected{of: "container"}, affected{of: "container"}
+	unlinked, refused, notMachine := missing, missing, missing
 	for _, t := range targets {
 		j := f.Judge(t.Capability, knows)
 		switch {
 		case j.Error == gpucode.ErrUnsupportedPTXVersion:
-			refused.add(t.Capability.String(), j.Containers[gpucode.TooNew], j.Total())
+			refused.add(t.Capability.String(), &j, gpucode.TooNew)
 			continue
 		case j.Error == gpucode.ErrNotFound:
-			unlinked.add(t.Capability.String(), j.Containers[gpucode.NoCode], j.Total())
+			unlinked.add(t.Capability.String(), &j, gpucode.NoCode)
 			continue
 		case j.Error != 0:
-			missing.add(t.Capability.String(), j.Containers[gpucode.NoCode], j.Total())
+			missing.add(t.Capability.String(), &j, gpucode.NoCode)
 			continue
 		case t.Machine && j.Containers[gpucode.Compiled] > 0:
-			notMachine.add(t.Capability.String(), j.Containers[gpucode.Compiled], j.Total())
+			notMachine.add(t.Capability.String(), &j, gpucode.Compiled)
 		case t.Real && j.Containers[gpucode.Compiled] > 0:
-			compiled.add(t.Capability.String(), j.Containers[gpucode.Compiled], j.Total())
+			compiled.add(t.Capability.String(), &j, gpucode.Compiled)
 		}
 		if j := f.JudgeLater(t); t.Virtual && j.Error != 0 {
-			missing.add("GPUs after "+t.Capability.String(), j.Containers[gpucode.NoCode], j.Total())
+			missing.add("GPUs after "+t.Capability.String(), &j, gpucode.NoCode)
 		}
 	}
 	has, fix := strings.Join(MadeFor(f), ", "), buildForThese
 	if thinned := f.ThinnedFor(); thinned != nil {
 		has, fix = fmt.Sprintf("%s (it has been thinned for %s)", has, strings.Join(thinned, " and ")), thinForThese
 	}
-	for _, a := range missing {
-		found = append(found, finding.Finding{ID: finding.GPUCodeMissing, GPUs: a.gpus, Answer: gpucode.ErrNoBinaryForGPU,
-			Message: fmt.Sprintf(
-				"has no code for %s: there is %s. On such a GPU the program stops with error %d, no kernel image is available",
-				a, has, gpucode.ErrNoBinaryForGPU),
-			Remedy: fix})
-	}
-	for _, a := range unlinked {
-		found = append(found, finding.Finding{ID: finding.GPUCodeMissing, GPUs: a.gpus, Answer: gpucode.ErrNotFound,
-			Message: fmt.Sprintf(
-				"has relocatable device code that is linked for none of %s, and cannot be linked again there: there is %s. On "+
-					"such a GPU the program stops with error %d, named symbol not found",
-				a, has, gpucode.ErrNotFound),
-			Remedy: fix})
-	}
-	for _, a := range refused {
-		found = append(found, finding.Finding{ID: finding.GPUCodeMissing, GPUs: a.gpus, Answer: gpucode.ErrUnsupportedPTXVersion,
-			Message: fmt.Sprintf(
-				"has only PTX for %s, which is newer than a driver of CUDA %v knows: there the program stops with error %d, the "+
-					"provided PTX was compiled with an unsupported toolchain",
-				a, knows, gpucode.ErrUnsupportedPTXVersion),
-			Remedy: remedy.Do("build it with machine code for these or with an older CUDA toolkit, or use a newer driver")})
-	}
-	for _, a := range notMachine {
-		found = append(found, finding.Finding{ID: finding.GPUCodeJIT, Severity: finding.Warning, GPUs: a.gpus,
-			Message: fmt.Sprintf(
-				"has only PTX for %s, and machine code is asked for: the driver compiles it when the program first starts", a),
-			Remedy: buildForThese})
-	}
-	for _, a := range compiled {
-		found = append(found, finding.Finding{ID: finding.GPUCodeJIT, GPUs: a.gpus,
-			Message: fmt.Sprintf("has only PTX for %s: the driver compiles it when the program first starts", a),
-			Remedy:  remedy.Do("build it with machine code for these, if the first start is to be quick")})
-	}
+	of := finding.Finding{ID: finding.GPUCodeMissing, Answer: gpucode.ErrNoBinaryForGPU, Remedy: fix}
+	found = missing.report(found, of, "has no code for %s: there is %s. On such a GPU the program stops with error %d, no kernel "+
+		"image is available", has, of.Answer)
+	of.Answer = gpucode.ErrNotFound
+	found = unlinked.report(found, of, "has relocatable device code that is linked for none of %s, and cannot be linked again "+
+		"there: there is %s. On such a GPU the program stops with error %d, named symbol not found", has, of.Answer)
+	of.Answer = gpucode.ErrUnsupportedPTXVersion
+	of.Remedy = remedy.Do("build it with machine code for these or with an older CUDA toolkit, or use a newer driver")
+	found = refused.report(found, of, "has only PTX for %s, which is newer than a driver of CUDA %v knows: there the program "+
+		"stops with error %d, the provided PTX was compiled with an unsupported toolchain", knows, of.Answer)
+	of = finding.Finding{ID: finding.GPUCodeJIT, Severity: finding.Warning, Remedy: buildForThese}
+	found = notMachine.report(found, of, "has only PTX for %s, and machine code is asked for: the driver compiles it when the "+
+		"program first starts")
+	of = finding.Finding{ID: finding.GPUCodeJIT, Remedy: quickStart}
+	found = compiled.report(found, of, "has only PTX for %s: the driver compiles it when the program first starts")
 	found = append(found, amdCode(f, amd)...)
 	if unasked := f.Unasked(targets); targets != nil && len(unasked) > 0 {
 		var all uint64
@@ -89,18 +72,17 @@ func Code(f *gpucode.File, targets []gpucode.Target, knows gpucode.Version) (fou
 				strings.Join(names(unasked), ", ")),
 			Remedy: remedy.Do("build it for the GPUs that are asked for alone, or use runpath thin, if it is to be smaller")})
 	}
+	damage := make([]error, 2) // the first of each kind
 	for i := range f.Containers {
-		if c := &f.Containers[i]; c.Damage != nil {
-			found = append(found, finding.Finding{ID: finding.Malformed, Message: "GPU code: " + c.Damage.Error(),
-				Remedy: remedy.Do("restore the file")})
-			break
-		}
+		damage[0] = cmp.Or(damage[0], f.Containers[i].Damage)
 	}
 	for i := range f.Bundles {
-		if b := &f.Bundles[i]; b.Damage != nil {
-			found = append(found, finding.Finding{ID: finding.Malformed, Message: "GPU code: " + b.Damage.Error(),
+		damage[1] = cmp.Or(damage[1], f.Bundles[i].Damage)
+	}
+	for _, why := range damage {
+		if why != nil {
+			found = append(found, finding.Finding{ID: finding.Malformed, Message: "GPU code: " + why.Error(),
 				Remedy: remedy.Do("restore the file")})
-			break
 		}
 	}
 	for i := range found {
@@ -115,36 +97,28 @@ var buildForThese = remedy.Do(
 
 var thinForThese = remedy.Do("install it again, and thin it for these too, or not at all")
 
+var quickStart = remedy.Do("build it with machine code for these, if the first start is to be quick")
+
 // amdCode is what [Code] says of AMD's GPUs.
 func amdCode(f *gpucode.File, targets []gpucode.Target) (found []finding.Finding) {
-	var missing, compiled affected
+	missing, compiled := affected{of: "bundle"}, affected{of: "bundle"}
 	for _, t := range targets {
 		if j := f.JudgeAMD(t.AMD); j.Error != 0 {
-			missing.add(string(t.AMD), j.Containers[gpucode.NoCode], j.Total())
+			missing.add(string(t.AMD), &j, gpucode.NoCode)
 		} else if j.Containers[gpucode.Compiled] > 0 {
-			compiled.add(string(t.AMD), j.Containers[gpucode.Compiled], j.Total())
+			compiled.add(string(t.AMD), &j, gpucode.Compiled)
 		}
 	}
 	var has []string
 	for _, a := range f.AMDs() {
 		has = append(has, string(a))
 	}
-	in := func(s share) string { return strings.Replace(s.String(), "container", "bundle", 1) }
-	for _, a := range missing {
-		found = append(found, finding.Finding{ID: finding.GPUCodeMissing, GPUs: a.gpus,
-			Message: fmt.Sprintf(
-				"has no code for %s: there is %s. On such a GPU the program stops with error %d, hipErrorNoBinaryForGpu",
-				in(a), strings.Join(has, ", "), gpucode.ErrNoBinaryForGPU),
-			Remedy: remedy.Do(
-				"build it for these too (AMDGPU_TARGETS, gpuTargets in nixpkgs, PYTORCH_ROCM_ARCH), or take a package that has " +
-					"them")})
-	}
-	for _, a := range compiled {
-		found = append(found, finding.Finding{ID: finding.GPUCodeJIT, GPUs: a.gpus,
-			Message: fmt.Sprintf("has only SPIR-V for %s: the driver compiles it when the program first starts", in(a)),
-			Remedy:  remedy.Do("build it with machine code for these, if the first start is to be quick")})
-	}
-	return found
+	of := finding.Finding{ID: finding.GPUCodeMissing, Remedy: remedy.Do("build it for these too (AMDGPU_TARGETS, gpuTargets in " +
+		"nixpkgs, PYTORCH_ROCM_ARCH), or take a package that has them")}
+	found = missing.report(found, of, "has no code for %s: there is %s. On such a GPU the program stops with error %d, "+
+		"hipErrorNoBinaryForGpu", strings.Join(has, ", "), gpucode.ErrNoBinaryForGPU)
+	of = finding.Finding{ID: finding.GPUCodeJIT, Remedy: quickStart}
+	return compiled.report(found, of, "has only SPIR-V for %s: the driver compiles it when the program first starts")
 }
 
 // gpuCode compares the GPU code of what is loaded with the GPUs that were asked for.
@@ -191,30 +165,39 @@ func GPUCodes(found []finding.Finding) []GPUCode {
 	return all
 }
 
-// affected are GPUs for which the same number of a file's containers is concerned.
-type affected []share
-
-type share struct {
-	gpus  []string
-	n, of int // containers
+// affected are GPUs by how many of a file's containers, or bundles, are concerned.
+type affected struct {
+	of     string // what is counted
+	shares []share
 }
 
-func (a *affected) add(gpu string, n, of int) {
-	for i := range *a {
-		if s := &(*a)[i]; s.n == n && s.of == of {
+type share struct {
+	gpus     []string
+	n, total int
+}
+
+func (a *affected) add(gpu string, j *gpucode.Judgement, taken gpucode.Outcome) {
+	n, total := j.Containers[taken], j.Total()
+	for i := range a.shares {
+		if s := &a.shares[i]; s.n == n && s.total == total {
 			s.gpus = append(s.gpus, gpu)
 			return
 		}
 	}
-	*a = append(*a, share{[]string{gpu}, n, of})
+	a.shares = append(a.shares, share{[]string{gpu}, n, total})
 }
 
-// String is "9.0 and 10.0 in 3 of 7 containers".
-func (s share) String() string {
-	if s.n == s.of {
-		return remedy.List(s.gpus) + " in " + remedy.Count(s.of, "container")
+// report adds a finding for each share, whose words begin with it: "9.0 and 10.0 in 3 of 7 containers".
+func (a *affected) report(found []finding.Finding, f finding.Finding, format string, args ...any) []finding.Finding {
+	for _, s := range a.shares {
+		in := remedy.List(s.gpus) + " in "
+		if s.n != s.total {
+			in += fmt.Sprintf("%d of ", s.n)
+		}
+		f.GPUs, f.Message = s.gpus, fmt.Sprintf(format, append([]any{in + remedy.Count(s.total, a.of)}, args...)...)
+		found = append(found, f)
 	}
-	return fmt.Sprintf("%s in %d of %s", remedy.List(s.gpus), s.n, remedy.Count(s.of, "container"))
+	return found
 }
 
 // MadeFor lists the architectures of the containers that are loaded, or of relocatable code if there is nothing else.

@@ -93,14 +93,11 @@ func (c *Case) stubIn(e resolution.Entry, list runpath.List) string {
 
 // strayPlace returns the first place in a note's entry that the run path does not have; "" for none.
 func strayPlace(e resolution.Entry, list runpath.List) string {
-	has := func(dir string) bool {
-		return slices.ContainsFunc(list, func(entry string) bool { return runpath.Key(entry) == runpath.Key(dir) })
-	}
 	for _, p := range e.Places {
-		if dir, ok := p.Directory(); ok && !has(dir) {
+		if dir, ok := p.Directory(); ok && !list.Has(dir) {
 			return "in " + dir + ", which is not in the run path"
 		}
-		if file, ok := p.File(); ok && !has(strings.TrimSuffix(file, "/"+e.Name)) {
+		if file, ok := p.File(); ok && !list.Has(strings.TrimSuffix(file, "/"+e.Name)) {
 			return "at " + file + ", which the run path does not lead to"
 		}
 	}
@@ -114,10 +111,7 @@ func (c *Case) bypass(e resolution.Entry, list runpath.List) string {
 		return ""
 	}
 	link := runpath.Key(c.Link(c.Load.Main.File.ELF.Machine))
-	index := func(key string) int {
-		return slices.IndexFunc(list, func(entry string) bool { return runpath.Key(entry) == key })
-	}
-	at := index(link)
+	at := list.Index(link)
 	for _, p := range e.Places {
 		if dir, ok := p.Directory(); ok && runpath.Key(dir) == link {
 			return ""
@@ -127,7 +121,7 @@ func (c *Case) bypass(e resolution.Entry, list runpath.List) string {
 			continue
 		}
 		dir := runpath.Key(strings.TrimSuffix(file, "/"+e.Name))
-		if i := index(dir); dir == link || at < 0 || i >= 0 && i < at {
+		if i := list.Index(dir); dir == link || at < 0 || i >= 0 && i < at {
 			return ""
 		}
 		return file

@@ -162,15 +162,11 @@ func (c *Case) lacksDriverAlone(p *loader.Opening) bool {
 // letOpen is the remedy for an open that fails, and why: that of the first library, except the driver's, that is
 // missing for it.
 func (c *Case) letOpen(o *loader.Object) (r remedy.Remedy, why string) {
-	all := []*loader.Object{o}
-	for i := 0; i < len(all); i++ {
-		for _, u := range all[i].Uses {
+	for _, o := range brought(o) {
+		for _, u := range o.Uses {
 			if !u.To.Found() && u.To.NeededBy != nil && u.Cause.Certain() && !driver.Provides(u.To.Name) {
 				f := c.notFound(u.To)
 				return f.Remedy, f.Message
-			}
-			if u.Cause.Certain() && !slices.Contains(all, u.To) {
-				all = append(all, u.To)
 			}
 		}
 	}
@@ -365,8 +361,7 @@ func (c *Case) Search(name string, by *loader.Object) remedy.Remedy {
 		if row, _ := driver.Lookup(base); row.Soname != "" { // by which each driver has it
 			base = row.Soname
 		}
-		if link := c.Link(by.File.ELF.Machine); !slices.ContainsFunc(runpath.Parse(by.File.List),
-			func(e string) bool { return runpath.Key(e) == runpath.Key(link) }) {
+		if link := c.Link(by.File.ELF.Machine); !runpath.Parse(by.File.List).Has(link) {
 			in = []string{link}
 		}
 	} else if f, _, _ := s.Own(by, base); f == nil && s.Default(base) == nil {

@@ -25,7 +25,7 @@ func (c *Case) without(entries ...string) remedy.Remedy {
 	for _, e := range slices.Clone(entries) {
 		entries = append(entries, c.replaced[runpath.Key(e)].by...) // it may be in e's place by then
 	}
-	rest := slices.DeleteFunc(slices.Clone(c.rest), func(e entry) bool { return naming(entries, e.key) })
+	rest := slices.DeleteFunc(slices.Clone(c.rest), func(e entry) bool { return runpath.List(entries).Has(e.key) })
 	if r, ok := c.leaves(rest, entries); !ok {
 		return r
 	}
@@ -42,11 +42,6 @@ func (c *Case) removing(entries []string) remedy.Remedy {
 			entries, strconv.Itoa(c.file.Links))
 	}
 	return c.edit(&remedy.Change{RemoveEntries: entries})
-}
-
-// naming reports whether one of some entries names the directory with a key.
-func naming(entries []string, key string) bool {
-	return slices.ContainsFunc(entries, func(e string) bool { return runpath.Key(e) == key })
 }
 
 // remains reports whether no remedy so far takes a directory out of the run path.

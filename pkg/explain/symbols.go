@@ -291,8 +291,7 @@ func (c *Case) unbound(o *loader.Object, all []loader.Unbound, certain bool, sco
 			f.Message += fmt.Sprintf(": it comes with %s of the host's driver, which is not needed by any of its libraries",
 				g.owner)
 			add := remedy.Change{AddNeeded: []string{g.owner}}
-			if link := c.Link(o.File.ELF.Machine); !slices.ContainsFunc(runpath.Parse(o.File.List),
-				func(e string) bool { return runpath.Key(e) == runpath.Key(link) }) {
+			if link := c.Link(o.File.ELF.Machine); !runpath.Parse(o.File.List).Has(link) {
 				add.AddEntries = []string{link}
 			}
 			f.Remedy = c.Edit(o, &add)

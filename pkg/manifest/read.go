@@ -481,8 +481,7 @@ func (r *Reader) loads(m *File, system *explain.System, same bool) error {
 		if m.ResolutionNote = f.Note; f.NoteErr != nil {
 			m.NoteError = f.NoteErr.Error()
 		}
-		link := driver.LinkFor(f.ELF.Machine)
-		m.driver = slices.ContainsFunc(m.RunPath, func(e string) bool { return runpath.Key(e) == link })
+		m.driver = runpath.List(m.RunPath).Has(driver.LinkFor(f.ELF.Machine))
 	}
 	if m.Kind == Loader || m.Kind == Static || f.Executes && r.starts(m, system, at) {
 		return nil
@@ -524,8 +523,7 @@ func (r *Reader) process(m *File, its *explain.Case) {
 	s := its.Load
 	link := its.Link(s.Main.File.ELF.Machine)
 	listed := func(o *loader.Object) bool { // the driver link is searched for what it needs
-		return o.File != nil && slices.ContainsFunc(runpath.Parse(o.File.List),
-			func(e string) bool { return runpath.Key(e) == link })
+		return o.File != nil && runpath.Parse(o.File.List).Has(link)
 	}
 	driven := func(by, o *loader.Object) string {
 		v := its.Verdict(o)

@@ -61,6 +61,15 @@ func Key(entry string) string {
 	return CleanEntry(entry)
 }
 
+// Index returns the place of the first entry that names a directory; -1 if none does.
+func (l List) Index(dir string) int {
+	key := Key(dir)
+	return slices.IndexFunc(l, func(e string) bool { return Key(e) == key })
+}
+
+// Has reports whether an entry names a directory.
+func (l List) Has(dir string) bool { return l.Index(dir) >= 0 }
+
 // Without returns the list without the entries that name one of the directories.
 // The list is not modified.
 func (l List) Without(dirs ...string) List {
