@@ -31,16 +31,19 @@ type Options struct {
 	Noted    bool           // keep there what its resolution note alone names, and ask the store what entries cost: for --closure
 }
 
-// Auditor examines files. It is safe for concurrent use.
-type Auditor struct {
+// An Audit examines files that belong together: what one of them lacks on its own
+// may be there in the load of another. Examine may be called concurrently.
+type Audit struct {
 	*check.Checker
 	loads, noted bool
 	imported     func() *starts.Imported
 	openers      starts.Openers
+	known        *knowledge
+	modules      starts.Modules
 }
 
-// New returns an auditor.
-func New(l *loader.Loader, o Options) *Auditor {
+// New starts an audit.
+func New(l *loader.Loader, o Options) *Audit {
 	if o.Noted && o.Saved == nil {
 		saved := Saved()
 		o.Saved = func(pkg, ref string) (string, bool) {
@@ -51,19 +54,9 @@ func New(l *loader.Loader, o Options) *Auditor {
 	if o.Imported == nil {
 		o.Imported = func() *starts.Imported { return nil }
 	}
-	return &Auditor{check.New(l, o.Options), o.Loads, o.Noted, o.Imported, o.Openers}
+	return &Audit{Checker: check.New(l, o.Options), loads: o.Loads, noted: o.Noted, imported: o.Imported,
+		openers: o.Openers, known: newKnowledge()}
 }
-
-// An Audit examines files that belong together: what one of them lacks on its own
-// may be there in the load of another. Examine may be called concurrently.
-type Audit struct {
-	a       *Auditor
-	known   *knowledge
-	modules starts.Modules
-}
-
-// Begin starts an audit.
-func (a *Auditor) Begin() *Audit { return &Audit{a: a, known: newKnowledge()} }
 
 // Pending is an examined file, before the others of the audit are known.
 type Pending struct {
@@ -79,7 +72,7 @@ func NewPending(r *check.Report) *Pending { return &Pending{report: r} }
 
 // Take takes up an open file that is to be examined: its descriptor, or -1, is read from now alone.
 func (u *Audit) Take(path string, fd int) *Pending {
-	u.a.Loader.Take(path, fd)
+	u.Loader.Take(path, fd)
 	return &Pending{path: path, found: u.Wrapper(path)}
 }
 
@@ -89,14 +82,14 @@ func (u *Audit) TakeLink(path, first string) *Pending { return &Pending{path: pa
 // Wrapper takes note of what a file starts in its own place, if it is a wrapper, and returns what is wrong with that.
 // It may be called concurrently.
 func (u *Audit) Wrapper(file string) (found []finding.Finding) {
-	start := u.modules.Behind(u.a.Loader, file, starts.Wrappers)
+	start := u.modules.Behind(u.Loader, file, starts.Wrappers)
 	if len(start.Via) == 0 {
 		return nil
 	}
 	if start.Script != "" {
 		return u.python(start)
 	}
-	at, _, err := u.a.Loader.Files().Resolve(start.File)
+	at, _, err := u.Loader.Files().Resolve(start.File)
 	if err == nil {
 		u.known.mu.Lock()
 		defer u.known.mu.Unlock()
@@ -105,10 +98,10 @@ func (u *Audit) Wrapper(file string) (found []finding.Finding) {
 		f := finding.Finding{ID: finding.ProgramAbsent, Message: fmt.Sprintf("it starts %s, which does not exist",
 			start.File),
 			Remedy: remedy.Do("install that program, or wrap the one that is there")}
-		if !u.a.Loader.Files().IsDir(path.Dir(start.File)) { // it may be for another place than it lies in
+		if !u.Loader.Files().IsDir(path.Dir(start.File)) { // it may be for another place than it lies in
 			f.Severity = finding.Warning
 		}
-		found = append(found, f.Strictly(u.a.Strict))
+		found = append(found, f.Strictly(u.Strict))
 	}
 	return found
 }
@@ -116,11 +109,11 @@ func (u *Audit) Wrapper(file string) (found []finding.Finding) {
 // python takes note of what is in the process of a script of Python's, and returns what is wrong with that as a whole:
 // its modules have reports of their own.
 func (u *Audit) python(start process.Start) (found []finding.Finding) {
-	state, err := start.Begin(u.a.Loader)
+	state, err := start.Begin(u.Loader)
 	if err != nil || state.Role == loader.Static || len(start.Opens) == 0 {
 		return nil
 	}
-	s := u.a.Case(state)
+	s := u.Case(state)
 	s.Follow()
 	u.known.holds(start.Script, s)
 	return slices.DeleteFunc(slices.Clone(s.Open()), func(f finding.Finding) bool {
@@ -128,9 +121,10 @@ func (u *Audit) python(start process.Start) (found []finding.Finding) {
 	})
 }
 
-// Script is [Auditor.Script], with what is wrong with the file as a wrapper, whose beginning is head.
+// Script examines the text of a script at a path, whose beginning is head, also as a wrapper; nil where there is nothing to
+// report.
 func (u *Audit) Script(p string, head []byte, text string, lang syntax.Language) *check.Report {
-	r := u.a.Script(p, text, lang)
+	r := u.text(p, text, lang)
 	if !bytes.HasPrefix(head, []byte("#!")) {
 		return r
 	}
@@ -146,19 +140,19 @@ func (u *Audit) Script(p string, head []byte, text string, lang syntax.Language)
 
 // starts returns the starts of a file: those by wrappers where there are any, sorted, else its own.
 func (u *Audit) starts(path string) []process.Start {
-	at, _, err := u.a.Loader.Files().Resolve(u.a.Loader.Absolute(path))
+	at, _, err := u.Loader.Files().Resolve(u.Loader.Absolute(path))
 	if err == nil && len(u.known.starts[at]) > 0 {
 		all := u.outermost(u.known.starts[at])
 		sort.Slice(all, func(i, j int) bool { return strings.Join(all[i].Via, " ") < strings.Join(all[j].Via, " ") })
 		return all[:min(len(all), maxStarts)]
 	}
-	return []process.Start{{Environment: u.a.Loader.Environment(), Interpreter: u.a.openers.Loader(u.a.Loader, at)}}
+	return []process.Start{{Environment: u.Loader.Environment(), Interpreter: u.openers.Loader(u.Loader, at)}}
 }
 
 // outermost returns those of some starts of a program whose wrapper no wrapper of the others starts.
 func (u *Audit) outermost(starts []process.Start) []process.Start {
 	real := func(p string) string {
-		at, _, _ := u.a.Loader.Files().Resolve(u.a.Loader.Absolute(p))
+		at, _, _ := u.Loader.Files().Resolve(u.Loader.Absolute(p))
 		return at
 	}
 	inner := map[string]bool{}
@@ -183,14 +177,14 @@ func (u *Audit) Examine(p *Pending) int {
 	if p.report != nil {
 		return len(p.report.Findings)
 	}
-	a, path := u.a, p.path
-	if f := a.Loader.Files().Open(a.Loader.Absolute(path)); p.link != "" &&
+	path := p.path
+	if f := u.Loader.Files().Open(u.Loader.Absolute(path)); p.link != "" &&
 		!runpath.HasOrigin(f.List+" "+strings.Join(f.Needed, " ")) {
 		p.report = check.NewSkipped(path, "the same file as "+p.link)
 		return 0
 	}
 	for i, start := range u.starts(path) {
-		r := a.Examine(path, start, func(s *explain.Case, r *check.Report) {
+		r := u.Checker.Examine(path, start, func(s *explain.Case, r *check.Report) {
 			settled := s.Settled()
 			u.known.learn(path, s)
 			// Only what is missing depends on the other files, and who loads the library: then, and only then, the
@@ -200,10 +194,10 @@ func (u *Audit) Examine(p *Pending) int {
 			} else {
 				r.Findings = s.Tried(settled)
 			}
-			if a.noted {
+			if u.noted {
 				r.Noted = s.Noted()
 			}
-			if a.loads {
+			if u.loads {
 				r.Load = explain.Describe(s)
 			}
 		})
@@ -219,7 +213,7 @@ func (u *Audit) Examine(p *Pending) int {
 		if errors.As(r.Err, new(loader.Unreadable)) {
 			id, do = finding.UnreadableFile, remedy.Do("run the audit again where the file can be read")
 		}
-		r.Findings = append(r.Findings, finding.Finding{ID: id, Message: r.Reason, Remedy: do}.Strictly(u.a.Strict))
+		r.Findings = append(r.Findings, finding.Finding{ID: id, Message: r.Reason, Remedy: do}.Strictly(u.Strict))
 	}
 	return len(p.report.Findings)
 }
@@ -246,17 +240,17 @@ func (u *Audit) Finish(p *Pending) *check.Report {
 
 // unopened reports what every process of a Python lacks into which the file is opened.
 func (u *Audit) unopened(p *Pending) {
-	file := u.a.Loader.Files().Open(u.a.Loader.Absolute(p.path)).Path
-	why := u.a.imported().Fails(file)
+	file := u.Loader.Files().Open(u.Loader.Absolute(p.path)).Path
+	why := u.imported().Fails(file)
 	if why == "" {
 		return
 	}
 	f := finding.Finding{ID: finding.LoadError, Message: "its Python cannot open it: " + why,
 		Remedy: remedy.Do("take the library from the nixpkgs that the Python is from; or a newer Python")}
-	if !u.a.imported().Reaches(file) {
+	if !u.imported().Reaches(file) {
 		f.Severity, f.Message = finding.Warning, f.Message+unreached
 	}
-	p.report.Findings = append(p.report.Findings, f.Strictly(u.a.Strict))
+	p.report.Findings = append(p.report.Findings, f.Strictly(u.Strict))
 }
 
 // ofProcess reports whether a conclusion on a library is what a process that has it may settle: another file is there

@@ -71,7 +71,7 @@ func (f *folder) build(out, source string, flags ...string) {
 	}
 }
 
-func (f *folder) auditor(o loader.Options) *Auditor {
+func (f *folder) auditor(o loader.Options) *Audit {
 	f.Helper()
 	l, err := loader.New(o)
 	if err != nil {
@@ -482,7 +482,7 @@ type outcome struct {
 // audit examines all regular files that the paths name or that are below them.
 func (f *folder) audit(lo loader.Options, paths ...string) *outcome {
 	f.Helper()
-	u := f.auditor(lo).Begin()
+	u := f.auditor(lo)
 	var pending []*Pending
 	for _, p := range paths {
 		filepath.WalkDir(p, func(p string, d fs.DirEntry, err error) error {
@@ -680,7 +680,7 @@ func TestAudit(t *testing.T) {
 					continue
 				}
 				p := f.put("root/"+name, c.o)
-				u := f.auditor(loader.Options{Root: f.dir + "/root"}).Begin()
+				u := f.auditor(loader.Options{Root: f.dir + "/root"})
 				e := u.Take("/"+name, -1)
 				u.Examine(e)
 				if f.want(u.Finish(e).Findings, c.want...); f.Failed() {
@@ -693,7 +693,7 @@ func TestAudit(t *testing.T) {
 				Needs("libc.so.6", "libm.so.6"), "error missing-interpreter")
 		}},
 		{"a file that cannot be read: nothing is known of it", func(f *folder) {
-			u := f.auditor(loader.Options{}).Begin()
+			u := f.auditor(loader.Options{})
 			p := u.Take(f.dir+"/gone", -1)
 			u.Examine(p)
 			f.want(u.Finish(p).Findings, "error unreadable-file")
@@ -725,7 +725,7 @@ func TestAudit(t *testing.T) {
 					f.Fatal(err)
 				}
 				a.Loader = l
-				return a.Examine("/"+hash[1:]+name, process.Start{}, func(s *explain.Case, r *check.Report) { r.Findings = s.Settled() }).Findings
+				return a.Checker.Examine("/"+hash[1:]+name, process.Start{}, func(s *explain.Case, r *check.Report) { r.Findings = s.Settled() }).Findings
 			}
 			f.want(look("p-1/bin/p", tinyelf.Object{Stack: elf.PF_R | elf.PF_W, Interp: hash + "glibc-2.40/lib/ld-linux-x86-64.so.2"}.Needs("libc.so.6").With(elf.DT_RUNPATH, hash+"glibc-2.40/lib")))
 			f.want(look("p-2/bin/p", tinyelf.Object{Stack: elf.PF_R | elf.PF_W, Interp: hash + "glibc-2.40/lib/ld-linux-x86-64.so.2"}.Needs("libc.so.6").With(elf.DT_RUNPATH, hash+"glibc-2.39/lib")), "error libc-mismatch")
@@ -855,7 +855,7 @@ func TestWhoLoadsALibraryBeforeIsOneOfMany(t *testing.T) {
 	}
 	for run := range 50 {
 		rand.New(rand.NewPCG(uint64(run), 1)).Shuffle(len(files), func(i, j int) { files[i], files[j] = files[j], files[i] })
-		u := f.auditor(loader.Options{Opened: true}).Begin()
+		u := f.auditor(loader.Options{Opened: true})
 		var of *Pending
 		var all sync.WaitGroup
 		for _, file := range files {
@@ -954,7 +954,7 @@ func TestUnusedStorePathInWords(t *testing.T) {
 	const own, other = "nix/store/00000000000000000000000000000000-own", "nix/store/11111111111111111111111111111111-other"
 	f.put(own+"/p", needs("/"+other+"/lib"))
 	f.put(other+"/lib/libb.so.1", lib("libb.so.1", ""))
-	u := f.auditor(loader.Options{Root: f.dir}).Begin()
+	u := f.auditor(loader.Options{Root: f.dir})
 	p := u.Take("/"+own+"/p", -1)
 	u.Examine(p)
 	want := "entry 1, /" + other + "/lib, holds nothing that the file asks for, and keeps /" + other + " alive"
@@ -1032,7 +1032,7 @@ func TestExcusesAreStarts(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			u := f.auditor(loader.Options{Opened: true}).Begin()
+			u := f.auditor(loader.Options{Opened: true})
 			var all []*Pending
 			for _, name := range slices.Sorted(maps.Keys(c.files)) {
 				at := f.dir + "/" + name
@@ -1072,6 +1072,6 @@ func TestAFileForAndroid(t *testing.T) {
 		f.put(loader64[1:], lib("ld-linux-x86-64.so.2", "\x00/usr/lib/\x00release version 2.40\x00"))
 		f.put(file, map[string]tinyelf.Object{"android.bare": o, "musl.node": musl}[file])
 		a := f.auditor(loader.Options{Root: f.dir})
-		f.want(a.Examine("/"+file, process.Start{}, func(s *explain.Case, r *check.Report) { r.Findings = s.All() }).Findings, want...)
+		f.want(a.Checker.Examine("/"+file, process.Start{}, func(s *explain.Case, r *check.Report) { r.Findings = s.All() }).Findings, want...)
 	}
 }

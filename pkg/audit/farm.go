@@ -96,7 +96,7 @@ func (u *Audit) OtherWays(links []string, all []*Pending) (more []*Pending) {
 	}
 	for _, p := range links {
 		abs, err := filepath.Abs(p)
-		if f := u.a.Loader.Files().Open(abs); err == nil && !done[p] && f.ELF != nil && f.Interp == "" &&
+		if f := u.Loader.Files().Open(abs); err == nil && !done[p] && f.ELF != nil && f.Interp == "" &&
 			runpath.HasOrigin(f.List) {
 			other := u.Take(p, -1)
 			u.Examine(other)
@@ -112,7 +112,7 @@ func (u *Audit) Unchecked(paths []string, all []*Pending) (empty []*Pending) {
 	for _, p := range all {
 		seen = append(seen, p.report.Path)
 	}
-	for _, r := range u.a.Unchecked(paths, seen) {
+	for _, r := range u.Checker.Unchecked(paths, seen) {
 		empty = append(empty, &Pending{report: r})
 	}
 	return empty

@@ -139,12 +139,12 @@ func (c *knowledge) excused(s *explain.Case, f *finding.Finding) bool {
 
 // finds reports whether an object finds a name in the process of a program that opens the file of a case.
 func (u *Audit) finds(program string, s *explain.Case, by *loader.Object, name string) bool {
-	state, err := u.modules.Begin(u.a.Loader, program, starts.Wrappers)
+	state, err := u.modules.Begin(u.Loader, program, starts.Wrappers)
 	if err != nil || state.Role == loader.Static {
 		return false
 	}
 	state.OpenAll(state.Likely(false), func(string) bool { return false })
-	state.Open(u.a.Loader.Absolute(s.Main.Path), state.Main, loader.DlopenAsked, "")
+	state.Open(u.Loader.Absolute(s.Main.Path), state.Main, loader.DlopenAsked, "")
 	return slices.ContainsFunc(state.WithFailed(), func(o *loader.Object) bool {
 		return o.File == by.File && slices.ContainsFunc(o.Uses, func(use loader.Use) bool {
 			return use.Name == name && use.To.Found() && use.To.Err == ""
@@ -155,7 +155,7 @@ func (u *Audit) finds(program string, s *explain.Case, by *loader.Object, name s
 // before says what may have loaded a library of a name before a file that needs it and does
 // not find it, and how bad it is to rely on that: an error where nothing is known to.
 func (u *Audit) before(name string, object *loader.Object, of *explain.Case) (who string, s finding.Severity) {
-	c, file, load, imported := u.known, object.File, of.Load, u.a.imported()
+	c, file, load, imported := u.known, object.File, of.Load, u.imported()
 	if imported.Loads(file.Path, name) {
 		return "; what its package imports loads it before", finding.Note
 	}
@@ -219,7 +219,7 @@ func (u *Audit) unresolved(s *explain.Case) (all []finding.Finding) {
 			if !there && !c.excused(s, &f) {
 				all = append(all, f)
 			}
-		case c.excused(s, &f), by != nil && by.File != nil && u.a.imported().Finds(by.File.Path, f.Library):
+		case c.excused(s, &f), by != nil && by.File != nil && u.imported().Finds(by.File.Path, f.Library):
 		case f.ID == finding.MissingVersion:
 			if direct || s.Load.Role == loader.Program {
 				all = append(all, f)

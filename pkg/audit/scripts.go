@@ -16,8 +16,8 @@ import (
 	"cuda-runpath/pkg/store"
 )
 
-// Script examines the text of a script at a path; nil where there is nothing to report.
-func (a *Auditor) Script(p, text string, lang syntax.Language) *check.Report {
+// text examines the text of a script at a path; nil where there is nothing to report.
+func (u *Audit) text(p, text string, lang syntax.Language) *check.Report {
 	r := &check.Report{Path: p, Outcome: check.Checked}
 	places := scripts.Find(text, lang, nil)
 	for _, place := range places {
@@ -34,17 +34,17 @@ func (a *Auditor) Script(p, text string, lang syntax.Language) *check.Report {
 			f.Remedy = remedy.Do("open it by its path below the driver link; runpath scripts leaves this to the package")
 		}
 		if place.Replace != "" {
-			file := a.Layout.File(a.real(p))
+			file := u.Layout.File(u.real(p))
 			file.Path = p
 			f.Remedy = change.Run(file, "runpath", "scripts", "--fix")
 		}
 		if s := place.Substitute(text, places); s != "" {
 			f.Remedy = f.And(", or in the Nix package: %s", nixtext.Substitute(path.Base(p), s))
 		}
-		if a.Nix || store.Contains(p) {
+		if u.Nix || store.Contains(p) {
 			f.Severity = finding.Warning
 		}
-		r.Findings = append(r.Findings, f.Strictly(a.Strict))
+		r.Findings = append(r.Findings, f.Strictly(u.Strict))
 	}
 	if r.Findings == nil {
 		return nil
@@ -53,8 +53,8 @@ func (a *Auditor) Script(p, text string, lang syntax.Language) *check.Report {
 }
 
 // real returns the path of a file on this machine, free of symbolic links.
-func (a *Auditor) real(p string) string {
-	at := a.Loader.Host(p)
+func (u *Audit) real(p string) string {
+	at := u.Loader.Host(p)
 	if real, err := regular.Real(at); err == nil {
 		return real
 	}

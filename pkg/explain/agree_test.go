@@ -229,8 +229,7 @@ func agree(t *testing.T, root string) (said conclusions, failed []string) {
 	e := explained(its)
 	said = conclusions{}
 
-	auditor := audit.New(l, audit.Options{Options: options})
-	u := auditor.Begin()
+	u := audit.New(l, audit.Options{Options: options})
 	p := u.Take("/app/p", -1)
 	u.Examine(p)
 	report := u.Finish(p)
@@ -258,7 +257,7 @@ func agree(t *testing.T, root string) (said conclusions, failed []string) {
 		wrong("explain says %q\naudit   says %q\ndoctor  says %q", x, y, z)
 	}
 	// noRunpathAmbiguity asks which directory of the run path wins; who else speaks of that says the same.
-	ambiguity := auditor.Ambiguity("/app/p")
+	ambiguity := u.Ambiguity("/app/p")
 	for _, f := range ambiguity.Findings {
 		if !slices.ContainsFunc(report.Findings, func(g finding.Finding) bool { return g.ID == f.ID && g.Message == f.Message }) {
 			wrong("noRunpathAmbiguity alone says %s", f.Message)

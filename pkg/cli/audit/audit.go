@@ -205,11 +205,11 @@ type auditing struct {
 // runAudit reports everything that is wrong with the run path of each file. It
 // returns command.ErrFailed where there is an error that the baseline does not have, or a
 // file could not be examined.
-func runAudit(s *walk.Session, a *audit.Auditor, in func(string) string, o auditOutput) error {
+func runAudit(s *walk.Session, whole *audit.Audit, in func(string) string, o auditOutput) error {
 	if err := o.read(); err != nil {
 		return err
 	}
-	r := &auditing{Session: s, auditOutput: o, in: in, found: audited{paths: s.Paths}}
+	r := &auditing{Session: s, auditOutput: o, whole: whole, in: in, found: audited{paths: s.Paths}}
 	r.stop = s.Progress(func() string {
 		return fmt.Sprintf("%d files examined, %d findings", r.visited.Load(), r.known.Load())
 	})
@@ -217,7 +217,6 @@ func runAudit(s *walk.Session, a *audit.Auditor, in func(string) string, o audit
 		r.links = audit.Farm(s.Paths)
 		s.Paths = slices.Concat(s.Paths, r.links)
 	}
-	r.whole = a.Begin()
 	failed := (&sweep.Sweep[*examined]{
 		Options: tree.Options{FollowArguments: true}, Visit: r.visit, Together: r.together, Tell: r.tell, End: r.end,
 	}).Run(s)

@@ -124,7 +124,7 @@ func (f *fixing) walk(roots *tree.Roots) error {
 
 // audit examines all starts of the tree as a loader sees them.
 func (f *fixing) audit(l *loader.Loader) (reports []*check.Report) {
-	a := audit.New(l, f.options).Begin()
+	a := audit.New(l, f.options)
 	for _, script := range f.scripts {
 		a.Wrapper(script)
 	}
