@@ -45,6 +45,14 @@ func (h *Host) GPUs(drv *Driver) (all GPUs) {
 	return all.Kinds()
 }
 
+// GPUMemory returns the bytes that all GPUs have together, equal ones too; 0 where it is not known.
+func (h *Host) GPUMemory(drv *Driver) (bytes uint64) {
+	for _, g := range h.askSMI(drv) {
+		bytes += g.Memory
+	}
+	return bytes
+}
+
 // Kinds returns GPUs of each kind one, sorted.
 func (g GPUs) Kinds() GPUs {
 	all := slices.Clone(g)

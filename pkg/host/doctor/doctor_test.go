@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/forwardcompat"
 	"cuda-runpath/pkg/host"
@@ -403,6 +405,29 @@ func TestSentencesOfHosts(t *testing.T) {
 		if !strings.Contains(said.String(), c.says) || c.not != "" && strings.Contains(said.String(), c.not) || c.program == "" && d.HostWorks != c.own && name != "NixOS, builds" {
 			t.Errorf("%s: the host's own: %v\n%s", name, d.HostWorks, &said)
 		}
+	}
+}
+
+// Under a limit of the address space below the host's memory nobody knows whether CUDA starts.
+func TestLimitOfTheAddressSpace(t *testing.T) {
+	var old unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_AS, &old); err != nil || old.Cur != unix.RLIM_INFINITY {
+		t.Fatalf("the limit here: %d, %v", old.Cur, err)
+	}
+	said := func() *Diagnosis {
+		d := &Diagnosis{Works: true}
+		(&Doctor{Host: &host.Host{}}).checkLimit(d, &host.Driver{})
+		return d
+	}
+	if d := said(); len(d.Facts) != 0 {
+		t.Errorf("without a limit: %v", d.Facts)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_AS, &unix.Rlimit{Cur: 4 << 30, Max: old.Max}); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Setrlimit(unix.RLIMIT_AS, &old) //nolint:errcheck // as it was
+	if d := said(); len(d.Unknown()) != 1 || d.Facts[0].Verdict != Warning {
+		t.Errorf("with 4 GB: %v", d.Facts)
 	}
 }
 

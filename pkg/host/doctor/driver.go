@@ -390,11 +390,7 @@ func (h *Doctor) checkLimit(d *Diagnosis, drv *host.Driver) {
 		unix.Sysinfo(&info) != nil {
 		return
 	}
-	needs := uint64(info.Totalram) * uint64(info.Unit)
-	for _, g := range h.GPUs(drv) {
-		needs += g.Memory
-	}
-	if limit.Cur < needs {
+	if limit.Cur < uint64(info.Totalram)*uint64(info.Unit)+h.GPUMemory(drv) {
 		d.doubt("address space", "ulimit -v", "ulimit -v unlimited",
 			"the limit of the address space is %d GB, less than the memory of the host and its GPUs: CUDA may answer 2",
 			limit.Cur>>30)
