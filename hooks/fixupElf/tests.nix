@@ -5,6 +5,7 @@ let
     check
     compiled
     greet
+    inEachMode
     installCompiled
     lib
     logOfFailure
@@ -51,17 +52,9 @@ let
           cp $out/bin/program $out/bin/.wrapper-wrapped
         '';
       }
+      // support.whole
       // args
     );
-  modes = [
-    { }
-    { strictDeps = true; }
-    {
-      strictDeps = true;
-      __structuredAttrs = true;
-    }
-  ];
-  each = lib.concatMapStrings;
   shrunk = "${stubs}:${greet}/lib";
   unshrunk = package: "${wave}/lib:${shrunk}:${package.lib}/lib:/none";
   refers = {
@@ -76,7 +69,7 @@ let
 in
 {
   fixupElfShrinks = check "fixup-elf-shrinks" (
-    each (
+    inEachMode (
       mode:
       let
         ours' = built mode;
@@ -101,12 +94,12 @@ in
         lacks log "$log" "checking for references to"
         lacks log "$log" "shrinking RPATHs"
       ''
-    ) modes
+    )
   );
 
   # No patchelf is started, also where another one brings stdenv's functions behind the hook.
   fixupElfStartsNoPatchelf = check "fixup-elf-starts-no-patchelf" (
-    each (
+    lib.concatMapStrings (
       { hook, calls }:
       let
         counted = built {
@@ -138,7 +131,7 @@ in
   );
 
   fixupElfAudits = check "fixup-elf-audits" (
-    each (mode: ''
+    inEachMode (mode: ''
       log=$(< ${logOfFailure (built (mode // refers))})
       contains log "$log" "/bin/wrapper:2: forbidden reference to"
       contains log "$log" "/bin/program: forbidden reference to"
@@ -148,12 +141,12 @@ in
       contains log "$log" "forbidden reference to"
       log=$(< ${logOfSuccess (built (mode // refers // { noAuditTmpdir = true; }))})
       lacks log "$log" "forbidden"
-    '') modes
+    '')
   );
 
   # Where stdenv has resolution notes, they are written in our walk; where it has none, there are none.
   fixupElfNotes = check "fixup-elf-notes" (
-    each (
+    inEachMode (
       mode:
       let
         withStdenvs =
@@ -177,6 +170,6 @@ in
         same "notes, switched off" "${notes (withStdenvs { dontGenerateLDCache = true; })}" 0
         same "notes, where stdenv has none" "${notes (built mode)}" 0
       ''
-    ) modes
+    )
   );
 }

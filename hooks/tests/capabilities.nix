@@ -4,6 +4,7 @@ let
   inherit (support)
     check
     compatPackage
+    inEachMode
     lib
     logOfFailure
     logOfSuccess
@@ -93,11 +94,6 @@ let
     "1, 90"
   ];
   wrong = [ "2, 80" ];
-  modes = [
-    { }
-    { __structuredAttrs = true; }
-    { strictDeps = true; }
-  ];
   succeeds = what: args: entries: ''
     contains "${what}" "$(< ${logOfSuccess (kernels args entries)})" "exit status 0"
   '';
@@ -109,7 +105,7 @@ let
 in
 {
   wrongCapabilitiesFailTheBuild = check "capabilities" (
-    lib.concatMapStrings (
+    inEachMode (
       mode:
       failsWith "lib/libkernels.so: error: has no code for 9.0 in 1 container: there is sm_80" mode
       + succeeds "for all that were asked for" mode right
@@ -130,7 +126,7 @@ in
           cudaRunpathCheckCapabilities = true;
         }
       )
-    ) modes
+    )
     + ''
       contains "no list" "$(< ${
         logOfSuccess (

@@ -6,6 +6,7 @@ let
     counting
     greet
     hooks
+    inEachMode
     installCompiled
     lib
     logOfFailure
@@ -115,41 +116,22 @@ in
 {
   # The build goes on, says which files it skipped and why, and edits the others.
   malformedFilesAreWarnings = check "malformed" (
-    lib.concatMapStrings
-      (
-        mode:
-        let
-          log = logOfSuccess (testData mode);
-        in
-        ''
-          log=$(< ${log})
-          warned=$(grep -c '^[^ ]*/testdata/[^ ]*: warning: skipped: ' <<< "$log" || true)
-          # The editors say it once, the check again.
-          holds "$warned warnings" test "$warned" -ge 38
-          contains "log" "$log" "/testdata/text: warning: skipped: "
-          contains "log" "$log" "/testdata/unreadable.so: warning: skipped: "
-          contains "log" "$log" "(offset 0x"
-          runPathIs ${testData mode}/lib/libuse.so ${support.inNormalForm}
-          same "a malformed file's size" "$(wc -c < ${testData mode}/testdata/19.so)" 200
-        ''
-      )
-      [
-        { }
-        { __structuredAttrs = true; }
-      ]
-    + lib.concatMapStrings
-      (
-        mode:
-        ''
-          log=$(< ${logOfFailure (testData (mode // { cudaRunpathStrict = true; }))})
-          contains "log of the strict build" "$log" "/testdata/text: "
-          contains "log of the strict build" "$log" "failed with exit status 1"
-        ''
-      )
-      [
-        { }
-        { __structuredAttrs = true; }
-      ]
+    inEachMode (mode: ''
+      log=$(< ${logOfSuccess (testData mode)})
+      warned=$(grep -c '^[^ ]*/testdata/[^ ]*: warning: skipped: ' <<< "$log" || true)
+      # The editors say it once, the check again.
+      holds "$warned warnings" test "$warned" -ge 38
+      contains "log" "$log" "/testdata/text: warning: skipped: "
+      contains "log" "$log" "/testdata/unreadable.so: warning: skipped: "
+      contains "log" "$log" "(offset 0x"
+      runPathIs ${testData mode}/lib/libuse.so ${support.inNormalForm}
+      same "a malformed file's size" "$(wc -c < ${testData mode}/testdata/19.so)" 200
+    '')
+    + ''
+      log=$(< ${logOfFailure (testData { cudaRunpathStrict = true; })})
+      contains "log of the strict build" "$log" "/testdata/text: "
+      contains "log of the strict build" "$log" "failed with exit status 1"
+    ''
   );
 
   # What is called by hand goes on too, as nixpkgs' function does.
@@ -189,28 +171,22 @@ in
     '';
 
   ambiguousRunPathFailsTheBuild = check "ambiguous" (
-    lib.concatMapStrings
-      (mode: ''
-        log=$(< ${logOfFailure (ambiguous mode)})
-        contains "log" "$log" "libgreet.so.1"
-        contains "log" "$log" "${greet}/lib"
-        contains "log" "$log" "${otherGreet}/lib"
-        contains "log" "$log" "/bin/program"
-        contains "log" "$log" "/lib/libuse.so"
-        contains "log" "$log" "noRunpathAmbiguity failed with exit status 1"
-        # What its author can write, and no command line; that it helps is shown below.
-        contains "log" "$log" 'set noRunpathAmbiguityIgnore = [ "libgreet.so.1" ];'
-        lacks "log" "$log" "--ignore"
-        lacks "log" "$log" "runpath edit"
-        # What brought the entries, as the variables of setup.sh show it.
-        contains "log" "$log" "greet-1.0 is in buildInputs; entry 3: "
-        contains "log" "$log" "other-greet-1.0 is propagated by brings-other-greet-1.0, which is in buildInputs. fix: "
-      '')
-      [
-        { }
-        { __structuredAttrs = true; }
-        { strictDeps = true; }
-      ]
+    inEachMode (mode: ''
+      log=$(< ${logOfFailure (ambiguous mode)})
+      contains "log" "$log" "libgreet.so.1"
+      contains "log" "$log" "${greet}/lib"
+      contains "log" "$log" "${otherGreet}/lib"
+      contains "log" "$log" "/bin/program"
+      contains "log" "$log" "/lib/libuse.so"
+      contains "log" "$log" "noRunpathAmbiguity failed with exit status 1"
+      # What its author can write, and no command line; that it helps is shown below.
+      contains "log" "$log" 'set noRunpathAmbiguityIgnore = [ "libgreet.so.1" ];'
+      lacks "log" "$log" "--ignore"
+      lacks "log" "$log" "runpath edit"
+      # What brought the entries, as the variables of setup.sh show it.
+      contains "log" "$log" "greet-1.0 is in buildInputs; entry 3: "
+      contains "log" "$log" "other-greet-1.0 is propagated by brings-other-greet-1.0, which is in buildInputs. fix: "
+    '')
     + ''
       log=$(< ${
         logOfSuccess (ambiguous {
@@ -273,50 +249,42 @@ in
   );
 
   # What the shim keeps is its own, whatever attribute of a package has the name.
-  attributesDoNotReachTheShim = check "attributes" (
-    lib.concatMapStrings
-      (
-        name:
-        lib.concatMapStrings
-          (value: ''
-            runPathIs ${
-              package {
-                pname = "attribute";
+  attributesDoNotReachTheShim =
+    let
+      named =
+        value:
+        lib.genAttrs [
+          "cudaRunpathGiven"
+          "cudaRunpathSettings"
+          "cudaRunpathProgram"
+          "cudaRunpathStubs"
+          "cudaRunpathAudited"
+        ] (_: value);
+    in
+    check "attributes" (
+      lib.concatMapStrings
+        (args: ''
+          runPathIs ${
+            package (
+              {
+                pname = "attributes";
                 nativeBuildInputs = [ hooks.cudaRunpathHook ];
                 build = installCompiled;
-                __structuredAttrs = true;
-                ${name} = value;
               }
-            }/bin/program ${support.inNormalForm}
-          '')
-          [
+              // args
+            )
+          }/bin/program ${support.inNormalForm}
+        '')
+        (
+          [ { env = named "x"; } ]
+          ++ map (value: { __structuredAttrs = true; } // named value) [
             "x"
             true
             [ "x" ]
             { x = "y"; }
           ]
-        + ''
-          runPathIs ${
-            package {
-              pname = "attribute";
-              nativeBuildInputs = [ hooks.cudaRunpathHook ];
-              build = installCompiled;
-              env.${name} = "x";
-            }
-          }/bin/program ${support.inNormalForm}
-        ''
-      )
-      [
-        "cudaRunpathGiven"
-        "cudaRunpathSettings"
-        "cudaRunpathProgram"
-        "cudaRunpathListening"
-        "cudaRunpathStubs"
-        "cudaRunpathAudited"
-        "cudaRunpathTaken"
-        "cudaRunpathKnown"
-      ]
-  );
+        )
+    );
 
   # Functions that are named as builtins: nothing is lost without a word.
   lostStateFailsTheBuild = check "lost-state" (

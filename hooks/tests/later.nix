@@ -8,6 +8,7 @@ let
     driver
     greet
     hooks
+    inEachMode
     installCompiled
     lib
     logOfFailure
@@ -37,10 +38,6 @@ let
     doDist = true;
     distPhase = command;
   };
-  modes = [
-    { }
-    { __structuredAttrs = true; }
-  ];
   undone = "what a phase after fixup (postPhases, distPhase, a check phase) did undoes what the hooks did";
   failsWith = args: message: ''
     log=$(< ${logOfFailure (changed args)})
@@ -60,7 +57,7 @@ let
 in
 {
   laterPhasesUndoNothing = check "later-phases" (
-    lib.concatMapStrings (
+    inEachMode (
       mode:
       failsWith (mode // inPostPhases toStubs) "bin/program: a phase after fixup changed it: stubReplace, autoAddDriverRunpath, addCudaCompatRunpath would make its run path"
       + failsWith (mode // inDistPhase "patchelf --remove-rpath $out/lib/libuse.so") "lib/libuse.so: a phase after fixup changed it"
@@ -94,13 +91,11 @@ in
           build = installCompiled + "cp -r $out/lib stage; chmod -R u+w stage";
         }
       ) "lib/libuse.so: a phase after fixup changed it"
-      # nixpkgs' torch adds a library there.
-      + succeeds (mode // inPostPhases "patchelf --add-rpath ${wave}/lib $out/bin/program")
-      # An entry that is there once more leads nowhere else.
+      # nixpkgs' torch adds a library there; and an entry that is there once more leads nowhere else.
       + succeeds (mode // inPostPhases "patchelf --add-rpath ${wave}/lib:${driver} $out/bin/program")
       + succeeds (mode // inPostPhases "chmod -R u+w $out; touch $out/bin/program; echo text > $out/text")
       + succeeds (mode // inPostPhases toStubs // off)
-    ) modes
+    )
     # A trap of the package's own takes the place of stdenv's, which runs no exit hooks then.
     + succeeds (inPostPhases "${toStubs}; trap : EXIT")
     # Also where postFixup's hooks run in a shell of their own, of which this one sees nothing.

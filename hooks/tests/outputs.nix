@@ -10,6 +10,7 @@ let
     driver
     greet
     hooks
+    inEachMode
     inNormalForm
     installCompiled
     lib
@@ -68,6 +69,7 @@ let
             -L${stubs} -lcuda -Wl,-rpath,${stubs}
         '';
       }
+      // support.whole
       // mode
     );
 
@@ -136,6 +138,7 @@ let
   # CUDA plugins are often found beside their program, through $ORIGIN.
   plugins = package {
     pname = "plugins";
+    dontStrip = false;
     nativeBuildInputs = allHooks;
     build = ''
       mkdir -p $out/lib/plugins $out/bin
@@ -149,6 +152,7 @@ let
   # mangled names, most of them without .so at the end, found by $ORIGIN.
   wheel = package {
     pname = "wheel";
+    dontStrip = false;
     nativeBuildInputs = [
       pkgs.autoPatchelfHook
       hooks.cudaRunpathHook
@@ -187,37 +191,26 @@ let
 in
 {
   manyOutputsWhateverTheirNames = check "many-outputs" (
-    lib.concatMapStrings
-      (
-        mode:
-        lib.concatMapStrings (output: ''
-          runPathIs ${(manyOutputs mode).${output}}/lib/libuse.so ${inNormalForm}
-        '') outputNames
-      )
-      [
-        { }
-        { __structuredAttrs = true; }
-        { strictDeps = true; }
-      ]
+    inEachMode (
+      mode:
+      lib.concatMapStrings (output: ''
+        runPathIs ${(manyOutputs mode).${output}}/lib/libuse.so ${inNormalForm}
+      '') outputNames
+    )
   );
 
   separateDebugInfo = check "separate-debug-info" (
-    lib.concatMapStrings
-      (mode: ''
-        runPathIs ${debuggable mode}/lib/libuse.so ${compat}:${driver}
-        id=$(readelf -n ${debuggable mode}/lib/libuse.so | sed -n 's/.*Build ID: //p')
-        debug=${(debuggable mode).debug}/lib/debug/.build-id/''${id:0:2}/''${id:2}.debug
-        holds "there is a debug file" test -f "$debug"
-        lacks "sections of the debug file" "$(readelf -SW "$debug" | grep ' .dynamic ')" PROGBITS
-        same "build ID of the debug file" "$(readelf -n "$debug" 2>/dev/null | sed -n 's/.*Build ID: //p')" "$id"
-        # The tool leaves it alone: a second look has nothing to do either.
-        same "files it would edit" \
-          "$(autoAddDriverRunpath --dry-run --json ${(debuggable mode).debug} | jq '[.files[] | select(.action == "edited")] | length')" 0
-      '')
-      [
-        { }
-        { __structuredAttrs = true; }
-      ]
+    inEachMode (mode: ''
+      runPathIs ${debuggable mode}/lib/libuse.so ${compat}:${driver}
+      id=$(readelf -n ${debuggable mode}/lib/libuse.so | sed -n 's/.*Build ID: //p')
+      debug=${(debuggable mode).debug}/lib/debug/.build-id/''${id:0:2}/''${id:2}.debug
+      holds "there is a debug file" test -f "$debug"
+      lacks "sections of the debug file" "$(readelf -SW "$debug" | grep ' .dynamic ')" PROGBITS
+      same "build ID of the debug file" "$(readelf -n "$debug" 2>/dev/null | sed -n 's/.*Build ID: //p')" "$id"
+      # The tool leaves it alone: a second look has nothing to do either.
+      same "files it would edit" \
+        "$(autoAddDriverRunpath --dry-run --json ${(debuggable mode).debug} | jq '[.files[] | select(.action == "edited")] | length')" 0
+    '')
   );
 
   anOutputThatIsALinkIsSkipped = check "linked-output" ''

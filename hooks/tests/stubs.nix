@@ -230,9 +230,9 @@ in
       )
       [
         { }
-        { __structuredAttrs = true; }
         {
           strictDeps = true;
+          __structuredAttrs = true;
           stubReplaceFlags = [ "--verbose" ];
         }
       ]

@@ -22,6 +22,14 @@ let
     NIX_NO_SELF_RPATH = "1";
   };
 
+  # What fixup does beside the run paths takes a third of a build's time: only where it matters.
+  whole = lib.genAttrs [
+    "dontPatchShebangs"
+    "dontPruneLibtoolFiles"
+    "dontStrip"
+    "noAuditTmpdir"
+  ] (_: false);
+
   # A package with no source: `build` is run with a C compiler, in an empty directory.
   package =
     args:
@@ -35,6 +43,7 @@ let
         dontBuild = true;
         preferLocalBuild = true;
       }
+      // builtins.mapAttrs (_: _: true) whole
       // removeAttrs args [ "build" ]
       // {
         env = bare // args.env or { };
@@ -76,6 +85,7 @@ rec {
     lib
     ours
     package
+    whole
     bare
     hookNames
     libcuda
@@ -231,12 +241,13 @@ rec {
   # A setup hook of this text.
   hookOf = text: pkgs.makeSetupHook { name = "some-hook"; } (pkgs.writeText "some-hook.sh" text);
 
-  permutations =
-    list:
-    if list == [ ] then
-      [ [ ] ]
-    else
-      builtins.concatMap (
-        first: map (rest: [ first ] ++ rest) (permutations (lib.remove first list))
-      ) list;
+  # In what a package may be built; with these two, either setting is seen on and off.
+  modes = [
+    { }
+    {
+      strictDeps = true;
+      __structuredAttrs = true;
+    }
+  ];
+  inEachMode = f: lib.concatMapStrings f modes;
 }

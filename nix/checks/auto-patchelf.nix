@@ -4,6 +4,7 @@ let
   inherit (support)
     check
     greet
+    inEachMode
     lib
     logOfFailure
     logOfSuccess
@@ -32,6 +33,7 @@ let
         inherit greet;
         build = shipped;
       }
+      // support.whole
       // args
     );
   interpreterIs = file: bintools: ''
@@ -43,15 +45,6 @@ let
     runPathIs ${built}/bin/program ${built}/lib
     runPathIs ${built}/lib/libown.so ${greet}/lib
   '';
-  modes = [
-    { }
-    { strictDeps = true; }
-    { __structuredAttrs = true; }
-    {
-      strictDeps = true;
-      __structuredAttrs = true;
-    }
-  ];
   # As under stdenvNoCC.
   without = {
     preFixup = "unset NIX_BINTOOLS";
@@ -163,7 +156,7 @@ in
 {
   # Libraries of CUDA's that a program opens by name, where an input has them.
   openedByName = check "opened-by-name" (
-    lib.concatMapStrings (
+    inEachMode (
       mode:
       let
         patched = opening (mode // { nativeBuildInputs = [ dropIn.autoPatchelfHook ]; });
@@ -201,12 +194,12 @@ in
         runPathIs ${off}/bin/program /run/opengl-driver/lib
         lacks "log" "$(< ${logOfSuccess off})" "opened by name"
       ''
-    ) modes
+    )
   );
 
   # The interpreter and the C library are those of the environment, else the hook's own.
   autoPatchelfBintools = check "auto-patchelf-bintools" (
-    lib.concatMapStrings (
+    inEachMode (
       mode:
       isRight dropIn.bintools (built mode) greet
       + isRight dropIn.bintools (built (mode // without)) greet
@@ -226,7 +219,7 @@ in
           )
         })" 'nothing says which interpreter and C library programs get: $NIX_BINTOOLS is not set. Add autoPatchelfHook'
       ''
-    ) modes
+    )
     + ''
       ${built { }}/bin/program || complain "the program does not run"
       runPathIs ${built { autoPatchelfRelativeRpaths = true; }}/bin/program '$ORIGIN/../lib'
@@ -236,7 +229,7 @@ in
   # stdenv's audit of run paths runs before autoPatchelf, which may bring the build's
   # directory in: by a library that stands there.
   autoPatchelfTemporary = check "auto-patchelf-temporary" (
-    lib.concatMapStrings (
+    inEachMode (
       mode:
       let
         args = mode // {
@@ -247,12 +240,12 @@ in
         contains "log" "$(< ${logOfFailure (built args)})" "/here, in a build directory: it is gone after the build"
         contains "run path" "$(runPath ${built (args // { noAuditTmpdir = true; })}/bin/program)" /here
       ''
-    ) modes
+    )
   );
 
   # nixpkgs' function adds each setting to a global array, which packages fill in their phases.
   autoPatchelfArrays = check "auto-patchelf-arrays" (
-    lib.concatMapStrings (mode: ''
+    inEachMode (mode: ''
       built=${
         built (
           mode
@@ -287,12 +280,12 @@ in
       }/bin/program)
       contains "tag" "$text" '(RPATH)'
       contains "flags" "$text" '[$ORIGIN/../lib]'
-    '') modes
+    '')
   );
 
   # The program is in PATH, as with nixpkgs' hook, and reads its command line.
   autoPatchelfInPath = check "auto-patchelf-path" (
-    lib.concatMapStrings (
+    inEachMode (
       mode:
       isRight dropIn.bintools (built (
         mode
@@ -301,7 +294,7 @@ in
           postFixup = "auto-patchelf --path $out --lib $greet/lib --run --app";
         }
       )) greet
-    ) modes
+    )
   );
 
   # Arguments of nixpkgs' hook that people override.
@@ -328,7 +321,7 @@ in
 
   # In a cross build, those of the machine that the files are for.
   autoPatchelfCross = check "auto-patchelf-cross" (
-    lib.concatMapStrings (
+    inEachMode (
       mode:
       isRight crossBintools (crossBuilt mode) crossGreet
       + isRight crossBintools (crossBuilt (mode // without)) crossGreet
@@ -342,7 +335,7 @@ in
           runPathIs ${together}/lib/libown.so ${support.driver}:${crossGreet}/lib
         ''
       )
-    ) modes
+    )
   );
 
   # A development shell for what another package manager installed: at the first entry its

@@ -8,6 +8,7 @@ let
     compatPackage
     driver
     greet
+    inEachMode
     inNormalForm
     installCompiled
     lib
@@ -41,8 +42,6 @@ let
     runPathIs ${built args}/bin/program ${list}
     runPathIs ${built args}/lib/libuse.so ${list}
   '';
-  both = f: f { } + f { __structuredAttrs = true; };
-
   # The list without its entry "autoFixElfFiles FUNCTION", in the ways that packages do it.
   takesOut = function: [
     { preFixup = ''postFixupHooks=("''${postFixupHooks[@]/autoFixElfFiles ${function}}")''; }
@@ -97,25 +96,26 @@ let
   withStubs = "${compat}:${driver}:${stubs}:${greet}/lib";
   knobs = [
     {
-      ways = [
+      switches = [
         { removeStubsFromRunpathHookOnce = "1"; }
         { dontStubReplace = true; }
-      ]
-      ++ takesOut "removeStubsFromRunpath";
+      ];
+      ways = takesOut "removeStubsFromRunpath";
       list = withStubs;
     }
     {
       # removeStubsFromRunpathHook asks for the driver too, in place of the stubs.
-      ways = [
+      switches = [
         { dontUseAutoAddDriverRunpath = true; }
         { dontUseAutoAddOpenGLRunpath = true; }
-      ]
-      ++ takesOut "addDriverRunpath";
+      ];
+      # The ways are the same for each of the three.
+      ways = [ (builtins.head (takesOut "addDriverRunpath")) ];
       more.removeStubsFromRunpathHookOnce = "1";
       list = "${compat}:${stubs}:${greet}/lib";
     }
     {
-      ways = takesOut "addCudaCompatRunpath";
+      ways = [ (lib.last (takesOut "addCudaCompatRunpath")) ];
       list = withoutCompat;
     }
   ];
@@ -141,14 +141,20 @@ let
 in
 {
   nixpkgsOptOuts = check "opt-outs" (
-    both (mode: lib.concatMapStrings (way: runPathsAre (mode // way) withoutStubs) ([ { } ] ++ redefines))
+    inEachMode (mode: runPathsAre mode withoutStubs)
+    + lib.concatMapStrings (way: runPathsAre way withoutStubs) redefines
     + lib.concatMapStrings (
       {
+        # Attributes, of which structured ones are others, and what phases do.
+        switches ? [ ],
         ways,
         list,
         more ? { },
       }:
-      lib.concatMapStrings (way: both (mode: runPathsAre (mode // more // way) list)) ways
+      lib.concatMapStrings (way: runPathsAre (more // way) list) ways
+      + inEachMode (
+        mode: lib.concatMapStrings (switch: runPathsAre (mode // more // switch) list) switches
+      )
     ) knobs
     + ''
       contains "log" "$(< ${logOfSuccess (built { removeStubsFromRunpathHookOnce = "1"; })})" \
@@ -161,7 +167,7 @@ in
 
   # nixpkgs' to-do: "driverLink or cuda_compat, where appropriate".
   compatInPlaceOfAStub = check "compat-for-stubs" (
-    both (
+    inEachMode (
       mode:
       let
         args = mode // {
@@ -174,7 +180,6 @@ in
       ''
         runPathIs ${built args}/bin/program ${compatInPlaceOfStubs}${withoutCompat}
         runPathIs ${built args}/lib/libuse.so ${greet}/lib
-        runPathIs ${built (args // { cudaCompat = ""; })}/bin/program ${withoutCompat}
       ''
     )
   );
@@ -184,7 +189,7 @@ in
     lib.concatMapStrings
       (
         order:
-        both (
+        inEachMode (
           mode:
           let
             args = mode // {
@@ -260,7 +265,7 @@ in
 
   # Newer pkg-config files of CUDA name the driver's directory; the shrink step drops it.
   driverLinkOfTheLinker = check "driver-link-of-the-linker" (
-    both (
+    inEachMode (
       mode:
       let
         linked =
@@ -449,7 +454,7 @@ in
     );
 
   driverLinkIsWithoutLib = check "driver-link-lib" (
-    both (mode: ''
+    inEachMode (mode: ''
       contains "log" "$(< ${
         logOfFailure (built (mode // { driverLink = "/run/opengl-driver/lib"; }))
       })" "driverLink is '/run/opengl-driver/lib', which must be the directory without its last part, lib: '/run/opengl-driver'"

@@ -99,7 +99,6 @@ func TestFixup(t *testing.T) {
 		{"nothing is set", nil, usual},
 		{"false", state{"dontStubReplace": {""}, "clearExecutableStacks": {""}, "cudaThin": {""}}, usual},
 		{"listed twice", state{"cudaRunpathGiven": slices.Concat(four, four)}, usual},
-		{"in another order", state{"cudaRunpathGiven": {"compat=/C", "tool=noRunpathAmbiguity", "tool=addCudaCompatRunpath", "tool=autoAddDriverRunpath", "tool=stubReplace", "program=1.0.0 /T"}}, usual},
 		{"places", state{"driverLink": {"/opt/lib64//"}, "driverLinkPosition": {"last"}, "cudaCompat": {"/D"}}, []string{
 			together + "--driver-link /opt/lib64/lib --compat /D --position last -- OUT", check + "--driver-link /opt/lib64/lib --compat /D " + nix + "-- OUT"}},
 		{"a link of a hook", state{"cudaRunpathGiven": append(slices.Clone(four), "link=/opt/gpu")}, []string{together + "--driver-link /opt/gpu/lib --compat /C -- OUT"}},
@@ -193,6 +192,31 @@ func TestFixup(t *testing.T) {
 		}
 		if failed := strings.Contains(strings.Join(c.want, "\n"), "error "); failed != (answers[len(answers)-1] != "status 0") {
 			t.Errorf("%s ends with %s", c.name, answers[len(answers)-1])
+		}
+	}
+}
+
+// In which order the hooks came decides nothing.
+func TestEveryOrder(t *testing.T) {
+	_, s := outputs(t)
+	orders := [][]string{{"compat=/C"}}
+	for _, tool := range []string{"stubReplace", "autoAddDriverRunpath", "addCudaCompatRunpath", "noRunpathAmbiguity"} {
+		var longer [][]string
+		for _, order := range orders {
+			for i := range len(order) + 1 {
+				longer = append(longer, slices.Insert(slices.Clone(order), i, "tool="+tool))
+			}
+		}
+		orders = longer
+	}
+	var first []string
+	for _, order := range orders {
+		answers := at(t, with(s, state{"cudaRunpathGiven": order}), 0, "fixup")
+		if first == nil {
+			first = answers
+		}
+		if len(answers) != 5 || !slices.Equal(answers, first) {
+			t.Errorf("%v: %q, and of %v: %q", order, answers, orders[0], first)
 		}
 	}
 }
