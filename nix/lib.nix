@@ -270,19 +270,12 @@ rec {
   gpuImage =
     system: arguments:
     let
+      inherit (pkgsFor system) lib;
       config = arguments.config or { };
       own = config.Env or [ ];
       # What the toolkit is to mount, unless the image says.
-      all =
-        name:
-        let
-          set = "${name}=";
-        in
-        if builtins.any (e: builtins.substring 0 (builtins.stringLength set) e == set) own then
-          [ ]
-        else
-          [ "${set}all" ];
-      hostDriver = (pkgsFor system).lib.getOutput "hostDriver" (packagesFor system).cuda-runpath;
+      all = name: lib.optional (!builtins.any (lib.hasPrefix "${name}=") own) "${name}=all";
+      hostDriver = lib.getOutput "hostDriver" (packagesFor system).cuda-runpath;
     in
     arguments
     // {
@@ -351,9 +344,7 @@ rec {
       inherit (pkgs) lib;
       tool = (packagesFor system).cuda-runpath;
       thin = "runpath thin --nix --malformed warn ${lib.escapeShellArg "--for=${builtins.concatStringsSep "," gpus}"}";
-      paths = builtins.fromJSON (
-        builtins.unsafeDiscardStringContext (builtins.readFile found)
-      );
+      paths = builtins.fromJSON (builtins.unsafeDiscardStringContext (builtins.readFile found));
       found =
         pkgs.runCommand "paths-with-gpu-code.json"
           {

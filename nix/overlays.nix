@@ -24,22 +24,13 @@ let
         value = if hasExtensions then prev.${name} else prev.${name}.overrideScope extension;
       }) (setsOf prev)
     )
-    // (
-      if prev ? _cuda then
-        {
-          _cuda =
-            if hasExtensions then
-              prev._cuda.extend (
-                _: prevCuda: {
-                  extensions = prevCuda.extensions ++ [ extension ];
-                }
-              )
-            else
-              prev._cuda;
-        }
-      else
-        { }
-    );
+    // prev.lib.optionalAttrs (prev ? _cuda) {
+      _cuda =
+        if hasExtensions then
+          prev._cuda.extend (_: prevCuda: { extensions = prevCuda.extensions ++ [ extension ]; })
+        else
+          prev._cuda;
+    };
 
   # Our names in a CUDA set: the hooks, with that set's cuda_compat.
   ownNames = ours: cudaFinal: {
