@@ -111,6 +111,8 @@ func (h *Doctor) Diagnose(program string) *Diagnosis {
 	d.sayExamined(gpus)
 	if d.driverless {
 		h.outweigh(d, kernel)
+	} else {
+		h.compare(d, drv, kernel)
 	}
 	for i := range d.Facts[:ofHost] { // they keep other programs from working, if this one does not ask for the driver
 		if d.ownList && d.Facts[i].Source == starts.VisibleDevices {

@@ -136,6 +136,8 @@ func TestDiagnosis(t *testing.T) {
 			says: []string{"bad driver libraries: no NVIDIA driver found"}},
 		"a program with a driver of its own, of no version": {files: devices.With(loaded(version)).With(interp).With(tree{"opt/mine/libcuda.so.1": lib("libcuda.so.1"), "app": program("/opt/mine", "libcuda.so.1", "libc.so.6")}), program: "/app", works: true, unknown: true,
 			says: []string{"warning driver libraries: nothing says whether /opt/mine/libcuda.so.1, which the program finds, has the kernel module's version"}},
+		"a program with a driver of its own, of no version, beside the host's": {files: good.With(interp).With(tree{"opt/mine/libcuda.so.1": lib("libcuda.so.1"), "app": program("/opt/mine", "libcuda.so.1", "libc.so.6")}), program: "/app", works: true, unknown: true,
+			says: []string{"warning libcuda.so.1: nothing says whether /opt/mine/libcuda.so.1, which the program finds, has the kernel module's version, and it is not the driver's in /usr/lib64"}},
 		"a program with a stub, and no driver": {files: devices.With(loaded(version)).With(interp).With(core("opt/stubs", version)).With(tree{"app": program("/opt/stubs", "libcuda.so.1", "libc.so.6")}), program: "/app",
 			says: []string{"bad driver libraries: no NVIDIA driver found"}},
 		"a program of musl's": {files: good.With(tree{"lib/ld-musl-x86_64.so.1": musl, "app": tinyelf.Object{Interp: "/lib/ld-musl-x86_64.so.1"}}), program: "/app", works: true, says: []string{"note program: its loader is musl's"}},

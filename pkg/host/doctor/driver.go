@@ -360,6 +360,23 @@ func (h *Doctor) newestGLIBC(name string, versions func(*elfimage.Image) ([]elfi
 	return newest
 }
 
+const noVersion = "nothing says whether %s, which the program finds, has the kernel module's version"
+
+// compare says where a program finds another libcuda.so.1 than the host's driver, and its name has no version, as in an
+// image that has one of its own in the place that a container's runtime mounts the host's beside.
+func (h *Doctor) compare(d *Diagnosis, drv *host.Driver, kernel host.Kernel) {
+	info, err := h.Root.Stat(d.own)
+	if d.own == "" || err != nil || kernel.Version == "" || host.VersionIn(d.own) != "" {
+		return
+	}
+	for _, lib := range drv.Libraries {
+		if its, err := h.Root.Stat(lib.File); err == nil && os.SameFile(info, its) { // a runtime mounts one file twice
+			return
+		}
+	}
+	d.doubt(driver.LibCUDA, d.own, "", noVersion+", and it is not the driver's in %s", d.own, drv.Directory)
+}
+
 // outweigh says what a libcuda.so.1 means that a program finds where no known place has a driver.
 func (h *Doctor) outweigh(d *Diagnosis, kernel host.Kernel) {
 	version := host.VersionIn(d.own)
@@ -374,7 +391,7 @@ func (h *Doctor) outweigh(d *Diagnosis, kernel host.Kernel) {
 		f.Error, f.Remedy = 0, remedy.Remedy{}
 		if f.Verdict = Note; version == "" || kernel.Version == "" {
 			f.Verdict, f.unknown = Warning, true
-			f.Text = fmt.Sprintf("nothing says whether %s, which the program finds, has the kernel module's version", d.own)
+			f.Text = fmt.Sprintf(noVersion, d.own)
 		} else {
 			f.Text += "; the program finds the loaded kernel module's by itself"
 		}
