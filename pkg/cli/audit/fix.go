@@ -174,7 +174,12 @@ func (f *fixing) plan(reports []*check.Report, out *auditOutput) (planned []*fix
 		file := byPath[t.Path]
 		return file, file.would(t, norm, f.loader.Files().Open(file.real))
 	}, func(*fixed) {})
-	return slices.DeleteFunc(planned, func(file *fixed) bool { return file.step.To == file.step.From }), err
+	return slices.DeleteFunc(planned, func(file *fixed) bool {
+		if f.loader.Files().Open(file.real).Shadow {
+			f.Log.WithField("path", file.path).Warn("left as it is: no record takes back the DT_RPATH beside its DT_RUNPATH")
+		}
+		return file.step.To == file.step.From
+	}), err
 }
 
 // would makes the step of a file: from what it has to what the editors make of it.

@@ -142,6 +142,24 @@ func TestCommands(t *testing.T) {
 	}
 }
 
+// What audit --fix does not edit for want of a record, it says.
+func TestFixOfTwoRunPaths(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv("NO_COLOR", "1")
+	file := tinyelf.Object{}.With(elf.DT_RUNPATH, "/opt/stubs").With(elf.DT_RPATH, "/opt/other").Bytes()
+	if err := os.WriteFile("two.so", file, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	urfave.Run(programs.RunPath(), strings.Fields("runpath audit --fix two.so"), &said, &said)
+	if !strings.Contains(said.String(), "two.so: warning: left as it is: no record takes back the DT_RPATH beside its DT_RUNPATH") {
+		t.Errorf("%s", said.Bytes())
+	}
+	if now, _ := os.ReadFile("two.so"); !bytes.Equal(now, file) {
+		t.Error("it was edited")
+	}
+}
+
 // Of files in a store, which nobody may edit, it is said what the package's author writes; of others, the command. It is
 // where they are that counts, however they are named.
 func TestFixOfFilesInAStore(t *testing.T) {
