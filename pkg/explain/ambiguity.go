@@ -36,36 +36,37 @@ func (c *Case) of(e *entry, id string, fix remedy.Remedy, is string, args ...any
 	c.report(e.in(on(id, nil, nil, fix, "entry %d, %s, %s", e.position, e.text, fmt.Sprintf(is, args...))))
 }
 
-// collectNames fills own and maybe. Through DT_RUNPATH the loader looks up what the file itself asks for, at start or
+// collectNames fills asks. Through DT_RUNPATH the loader looks up what the file itself asks for, at start or
 // by dlopen. Through DT_RPATH, and with musl's loader, it looks up what its libraries ask for, too.
 func (c *Case) collectNames() {
-	c.own, c.maybe, c.ends = map[string]bool{}, map[string]bool{}, map[string]bool{}
+	c.asks = map[string]evidence{}
+	asks := func(name string, e evidence) { c.asks[name] = max(c.asks[name], e) }
 	for _, n := range c.file.Needed {
-		c.own[n] = true
+		asks(n, certain)
 	}
 	for _, l := range c.file.Literals() {
 		switch {
 		case l.Name == c.file.Soname:
 		case l.Path != "" && !l.Driver: // the loader does not search for a path
-			c.ends[l.Name] = true
+			asks(l.Name, pathEnd)
 		case l.Exact:
-			c.own[l.Name] = true
+			asks(l.Name, certain)
 		default:
-			c.maybe[l.Name] = true
+			asks(l.Name, guessed)
 		}
 	}
 	for _, note := range c.file.Notes() {
 		for _, n := range note.Sonames {
-			c.own[n] = true
+			asks(n, certain)
 		}
 	}
 	if musl := c.Load.Interp != nil && c.Load.Interp.Kind == loader.Musl; musl || c.file.Tag == elf.DT_RPATH {
 		for _, o := range c.Load.Objects {
 			for i := 0; musl && o.File != nil && i < len(o.File.Literals()); i++ {
-				c.maybe[o.File.Literals()[i].Name] = true
+				asks(o.File.Literals()[i].Name, guessed)
 			}
 			for _, u := range o.Uses {
-				c.own[u.Name] = true
+				asks(u.Name, certain)
 			}
 		}
 	}
@@ -149,8 +150,8 @@ func (c *Case) heldNames(e *entry) []string {
 	if e.dir == "" {
 		return nil
 	}
-	for n := range c.own {
-		if !strings.Contains(n, "/") && c.Load.Holds(e.dir, n) {
+	for n, how := range c.asks {
+		if how == certain && !strings.Contains(n, "/") && c.Load.Holds(e.dir, n) {
 			names = append(names, n)
 		}
 	}
@@ -205,7 +206,7 @@ func (c *Case) ambiguity() {
 		if len(all) < 2 || c.settled(name, all) {
 			continue
 		}
-		if c.own[name] || c.maybe[name] || c.ends[name] {
+		if c.asks[name] != 0 {
 			c.report(c.ambiguous(name, all))
 			continue
 		}
@@ -252,9 +253,9 @@ func (c *Case) ambiguity() {
 // several begins the finding of a name for which there are different files: the first wins.
 func (c *Case) several(name string, all []candidate) finding.Finding {
 	f := all[0].entry.in(finding.Finding{ID: finding.Ambiguous, Severity: finding.Error, Library: name})
-	if c.maybe[name] && !c.own[name] {
+	if e := c.asks[name]; e == guessed {
 		f.Severity = finding.Warning
-	} else if !c.own[name] {
+	} else if e < guessed {
 		f.Severity = finding.Note
 	}
 	for i, x := range all {
@@ -359,8 +360,8 @@ func (c *Case) shadowing() {
 		if e.compat || e.position > i {
 			continue
 		}
-		for _, name := range slices.Sorted(maps.Keys(c.own)) {
-			if driver.Provides(name) && c.Load.Holds(e.dir, name) && !c.ignored(name) {
+		for _, name := range slices.Sorted(maps.Keys(c.asks)) {
+			if c.asks[name] == certain && driver.Provides(name) && c.Load.Holds(e.dir, name) && !c.ignored(name) {
 				f := on(finding.Shadowing, nil, nil,
 					c.without(e.text).And("; where it is a compat directory, name it with --compat"),
 					"%s comes with the host's driver, in %s (entry %d), but %s (entry %d) holds one too, comes before it and wins "+

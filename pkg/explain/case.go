@@ -75,13 +75,10 @@ type Case struct {
 	otherwise []process.Instead
 	at        string // the file's path below the root, links resolved
 	entries   []entry
-	long      bool // there are more entries than entries has
-	// own are the names that the loader looks up through the file's run path.
-	own   map[string]bool
-	maybe map[string]bool // further such names, guessed from parts of longer strings
-	ends  map[string]bool // names that are only the ends of paths, because linkers merge the two
-	found []finding.Finding
-	rest  []entry // the run path once the remedies of found have been followed
+	long      bool                // there are more entries than entries has
+	asks      map[string]evidence // the names that the loader looks up through the file's run path
+	found     []finding.Finding
+	rest      []entry // the run path once the remedies of found have been followed
 	// replaced is what these remedies put in the place of entries, by the entries' keys.
 	replaced map[string]replacement
 	tried    []finding.Finding // whose remedies have been
@@ -89,6 +86,15 @@ type Case struct {
 	unfit    string            // the driver's library that would still be passed over after a remedy
 	trials   int               // what the remedies' trials have cost: see mostLookUps
 }
+
+// evidence says how it is known that a name is looked up, the surest last.
+type evidence int
+
+const (
+	pathEnd evidence = iota + 1 // it is only the end of a path, because linkers merge the two
+	guessed                     // it is a part of a longer string
+	certain
+)
 
 // entry is one entry of a file's run path, looked at.
 type entry struct {
@@ -258,4 +264,18 @@ func (c *Case) Sides(f *finding.Finding) (of, by *loader.Object) {
 		}
 	}
 	return of, by
+}
+
+// Ways returns the objects on a way from the program to a target.
+func (c *Case) Ways(target *loader.Object) map[*loader.Object]bool {
+	on := map[*loader.Object]bool{target: true}
+	for again := true; again; {
+		again = false
+		for _, o := range c.WithFailed() {
+			if !on[o] && slices.ContainsFunc(c.Asks(o), func(u loader.Use) bool { return on[u.To] }) {
+				on[o], again = true, true
+			}
+		}
+	}
+	return on
 }

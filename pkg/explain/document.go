@@ -183,3 +183,11 @@ func (f *File) libraries(s *loader.Load, objects []*loader.Object, namespace int
 		f.Libraries = append(f.Libraries, lib)
 	}
 }
+
+// Only leaves in the document one library alone, under whatever name it was loaded.
+func (f *File) Only(o *loader.Object) {
+	f.Libraries = slices.DeleteFunc(f.Libraries, func(l Library) bool {
+		return l.Soname != o.Name || (l.Path != nil) != o.Found() || l.Path != nil && *l.Path != o.Path
+	})
+	f.Driver = slices.DeleteFunc(f.Driver, func(v Verdict) bool { return v.Soname != o.Name })
+}

@@ -64,11 +64,9 @@ func (c *Case) byProcessor() {
 // askedNames returns the names without a slash that the file asks for, sorted.
 func (c *Case) askedNames() []string {
 	var names []string
-	for _, set := range []map[string]bool{c.own, c.maybe} {
-		for n := range set {
-			if !strings.Contains(n, "/") && !slices.Contains(names, n) {
-				names = append(names, n)
-			}
+	for n, e := range c.asks {
+		if e >= guessed && !strings.Contains(n, "/") {
+			names = append(names, n)
 		}
 	}
 	slices.Sort(names)

@@ -109,6 +109,18 @@ func (c *Case) directories() {
 	}
 }
 
+// mangled reports an entry that is not what was meant.
+func (c *Case) mangled(e *entry) bool {
+	entries, ok := runpath.Meant(e.text)
+	if !ok || e.dir != "" && c.Loader.Files().IsDir(e.dir) || runpath.TokenAt(e.text) != "" &&
+		!strings.ContainsAny(e.text, ";, \t\r\n'\"") {
+		return false
+	}
+	c.report(e.in(on(finding.MangledEntry, nil, nil, c.replace(e, entries...), "entry %d, %q, %s", e.position, e.text,
+		runpath.Literally(entries))))
+	return true
+}
+
 // builds are the directories that only the build, or one user, has, and what they are. A file below such a directory
 // may name it, because the build still runs or the file is that user's own.
 var builds = []struct {
@@ -183,11 +195,9 @@ func (c *Case) holdsAny(e *entry) bool {
 	if names == nil {
 		return true // it cannot be read, so nobody knows
 	}
-	for _, set := range []map[string]bool{c.own, c.maybe} {
-		for n := range set {
-			if names[n] {
-				return true
-			}
+	for n, how := range c.asks {
+		if how >= guessed && names[n] {
+			return true
 		}
 	}
 	// Libraries in hardware subdirectories count. So do plugins that a program finds by listing its own directories,

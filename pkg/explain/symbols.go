@@ -196,10 +196,8 @@ func (c *Case) symbols() {
 		return
 	}
 	for _, p := range c.Opened {
-		scope, err := loader.NewScope(c.Interp, append(slices.Clip(start),
-			slices.DeleteFunc(brought(p.To), func(o *loader.Object) bool {
-				return o.File == nil || slices.Contains(start, o)
-			})...))
+		more := slices.DeleteFunc(brought(p.To), func(o *loader.Object) bool { return o.File == nil || slices.Contains(start, o) })
+		scope, err := loader.NewScope(c.Interp, append(slices.Clip(start), more...))
 		if scope != nil {
 			scope.Now = c.BindNow != ""
 		}
@@ -213,9 +211,7 @@ func (c *Case) symbols() {
 			}
 		}
 		if p.Global {
-			start = append(start, slices.DeleteFunc(brought(p.To), func(o *loader.Object) bool {
-				return o.File == nil || slices.Contains(start, o)
-			})...)
+			start = append(start, more...)
 		}
 	}
 }

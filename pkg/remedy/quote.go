@@ -1,7 +1,6 @@
 package remedy
 
 import (
-	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -78,20 +77,11 @@ func Printed(w string) string { return `"$(printf '` + octal(w) + `')"` }
 
 // octal returns a text as printf's format has it.
 func octal(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); {
-		r, n := utf8.DecodeRuneInString(s[i:])
-		if r == utf8.RuneError && n == 1 || !unicode.IsPrint(r) || strings.ContainsRune("\\'\"%!$`", r) ||
-			i == 0 && r == '-' {
-			for _, c := range []byte(s[i : i+n]) {
-				fmt.Fprintf(&b, `\%03o`, c)
-			}
-		} else {
-			b.WriteString(s[i : i+n])
-		}
-		i += n
+	const others = "\\'\"%!$`"
+	if rest, ok := strings.CutPrefix(s, "-"); ok {
+		return `\055` + escaped(rest, `\%03o`, others)
 	}
-	return b.String()
+	return escaped(s, `\%03o`, others)
 }
 
 func special(r rune) bool {

@@ -34,12 +34,17 @@ func shown(s string) string {
 	if Seen(s) {
 		return s
 	}
+	return escaped(s, `\x%02x`, "")
+}
+
+// escaped returns a text with the bytes of what is not printable, and of some other characters, in a format.
+func escaped(s, format string, others string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); {
 		r, n := utf8.DecodeRuneInString(s[i:])
-		if r == utf8.RuneError && n == 1 || !unicode.IsPrint(r) {
+		if strings.ContainsRune(others, r) || r == utf8.RuneError && n == 1 || !unicode.IsPrint(r) {
 			for _, c := range []byte(s[i : i+n]) {
-				fmt.Fprintf(&b, `\x%02x`, c)
+				fmt.Fprintf(&b, format, c)
 			}
 		} else {
 			b.WriteString(s[i : i+n])
