@@ -266,7 +266,7 @@ func (c *Case) unbound(o *loader.Object, all []loader.Unbound, certain bool, sco
 		these := names[g]
 		shown := remedy.List(these)
 		if n := len(these); n > 3 { // runpath explain --undefined lists them
-			shown = fmt.Sprintf("%s, %s and %d more", these[0], these[1], n-2)
+			shown = fmt.Sprintf("%s and %d more", these[0], n-1)
 		}
 		f := on(finding.UndefinedSymbol, nil, o, remedy.Do("link it with the library that defines it, or with the version that does"),
 			"%s refers to %s, which nothing in the process defines", c.who(o), shown)

@@ -80,6 +80,16 @@ loaded; the driver's nvidia-smi is asked which GPU there is.`,
 	},
 }
 
+// untagged shows modules of CPython in a text without the tag of its ABI, which a reader knows (PEP 3149).
+func untagged(text string) string {
+	module, rest, _ := strings.Cut(text, ".cpython-")
+	tag, rest, is := strings.Cut(rest, ".so")
+	if !is || strings.ContainsAny(tag, " /") {
+		return text
+	}
+	return module + "….so" + untagged(rest)
+}
+
 func (c *call) showDiagnosis(d *doctor.Diagnosis) {
 	w := c.Stdout
 	ink := command.InkFor(w)
@@ -118,12 +128,12 @@ func (c *call) showDiagnosis(d *doctor.Diagnosis) {
 		fmt.Fprint(w, wrap(command.Printable(head)+" (-v)", 0))
 		below, each := command.Below(d.Dirs), false
 		for i, l := range lines {
-			text, fix := below(l.Text), l.Fix
+			text, fix := untagged(below(l.Text)), l.Fix
 			if i+1 < len(lines) && lines[i+1].Fix == fix { // the next line has it
 				fix = ""
 			}
 			if l.Likewise != nil {
-				text = strings.TrimSuffix(text, ".") + "; likewise " + below(command.Few(l.Likewise, 3))
+				text = strings.TrimSuffix(text, ".") + "; likewise " + untagged(below(command.Few(l.Likewise, 3)))
 			}
 			each = each || l.Each
 			say(&l.Fact, text, fix)
