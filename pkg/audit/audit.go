@@ -121,8 +121,8 @@ func (u *Audit) python(start process.Start) (found []finding.Finding) {
 	})
 }
 
-// Script examines the text of a script at a path, whose beginning is head, also as a wrapper; nil where there is nothing to
-// report.
+// Script examines the text of a script at a path, whose beginning is head, also as a wrapper. It returns nil where there
+// is nothing to report.
 func (u *Audit) Script(p string, head []byte, text string, lang syntax.Language) *check.Report {
 	r := u.text(p, text, lang)
 	if !bytes.HasPrefix(head, []byte("#!")) {

@@ -299,8 +299,8 @@ func (c *Case) ambiguous(name string, all []candidate) finding.Finding {
 	stays := max(0, slices.IndexFunc(all, func(x candidate) bool { return c.remains(x.entry.key) }))
 	drop := func(keep candidate) (entries []string) {
 		for _, e := range c.searched() { // the same file may be in several of them
-			if file, _ := c.Load.In(e.dir, name); file != nil && !c.isSame(file, keep.file) && !slices.Contains(entries, e.text) {
-				entries = append(entries, e.text)
+			if file, _ := c.Load.In(e.dir, name); file != nil && !c.isSame(file, keep.file) {
+				entries = remedy.Union(entries, []string{e.text})
 			}
 		}
 		return entries

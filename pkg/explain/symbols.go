@@ -196,7 +196,9 @@ func (c *Case) symbols() {
 		return
 	}
 	for _, p := range c.Opened {
-		more := slices.DeleteFunc(brought(p.To), func(o *loader.Object) bool { return o.File == nil || slices.Contains(start, o) })
+		more := slices.DeleteFunc(brought(p.To), func(o *loader.Object) bool {
+			return o.File == nil || slices.Contains(start, o)
+		})
 		scope, err := loader.NewScope(c.Interp, append(slices.Clip(start), more...))
 		if scope != nil {
 			scope.Now = c.BindNow != ""
