@@ -81,6 +81,14 @@ func TestScripts(t *testing.T) {
 	})
 }
 
+// long skips a test that takes more than ten seconds of processor time where -short asks for less, as tests/run --quick does.
+func long(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("takes long")
+	}
+}
+
 // shared builds a shared library with a run path, from nothing.
 func shared(t *testing.T, path string, args ...string) {
 	t.Helper()

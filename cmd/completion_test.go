@@ -47,6 +47,7 @@ func TestCompletionInFish(t *testing.T) {
 }
 
 func TestCompletionInZsh(t *testing.T) {
+	long(t)
 	if _, err := exec.LookPath("zsh"); err != nil {
 		t.Skip("no zsh here: ", err)
 	}

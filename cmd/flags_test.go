@@ -298,6 +298,7 @@ var (
 // A command offers only flags that it obeys: each flag in its --help changes what it prints, does or answers, on files
 // where there is something to change.
 func TestEveryFlagIsObeyed(t *testing.T) {
+	long(t)
 	here, _ := os.Getwd()
 	top := filepath.Dir(here)
 	t.Chdir(t.TempDir())
@@ -400,6 +401,7 @@ func state(t *testing.T) string {
 
 // What cannot be printed is an error, whichever command has something to say.
 func TestOutputThatIsLost(t *testing.T) {
+	long(t)
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
 		t.Skip(err)

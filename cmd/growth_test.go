@@ -48,9 +48,7 @@ const (
 // TestGrowth: with the size of a hostile file time and memory grow linearly. CPU time is compared, that of the whole process, and the
 // most memory that it had at a time.
 func TestGrowth(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes a minute")
-	}
+	long(t)
 	end, measure := measuring(t)
 	defer end()
 	for _, g := range growings {

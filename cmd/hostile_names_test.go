@@ -33,6 +33,7 @@ var everywhere = []string{
 // A name in a remedy is a name to every shell: each command that is printed has the words that the document has, in dash and in
 // bash, on one line that no terminal obeys; and whatever of a remedy is pasted, nothing of a name is run.
 func TestRemediesQuoteHostileNames(t *testing.T) {
+	long(t)
 	for _, name := range everywhere {
 		if !slices.Contains(hostileNames, name) {
 			t.Fatalf("%q is none of the names", name)

@@ -524,6 +524,7 @@ func TestAnEditedFileIsNotSkipped(t *testing.T) {
 
 // A write that fails, at any place, is reported with what the file has then.
 func TestWhatIsReportedOfAFileThatCannotBeWritten(t *testing.T) {
+	long(t)
 	strace, err := exec.LookPath("strace")
 	if err != nil {
 		t.Skip("no strace here: ", err)

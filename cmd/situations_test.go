@@ -268,6 +268,7 @@ func informs(v any) (all []inform) {
 }
 
 func TestSituations(t *testing.T) {
+	long(t)
 	if _, err := exec.LookPath("cc"); err != nil {
 		t.Skip(err)
 	}

@@ -113,6 +113,7 @@ func opened(t *testing.T, strace string, command ...string) (map[string]int, []b
 }
 
 func TestWhatEveryStartPaysFor(t *testing.T) {
+	long(t)
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skip("no go command here: ", err)
 	}

@@ -226,36 +226,13 @@ status "uninstall: of what an install left that was killed before its end" 0 hos
 is "uninstall: nothing stays then" "" "$(remains)"
 
 if command -v strace >/dev/null; then
-  # Killed at every system call that changes what is on the disk (one that opens or locks adds no state to those between
-  # these): whatever is there is whole, and the next run leaves nothing over.
-  for command in "install" "install --links" "uninstall" "install over links" "install over a directory"; do
-    killed=0 broken=0 leftover=0
-    for call in mkdirat symlinkat linkat renameat renameat2 unlinkat fchmodat fchmod write pwrite64 copy_file_range ftruncate; do
-      for ((point = 1; point < 200; point++)); do
-        rm -rf "$prefix" "$link" "$record" "$attacks/killed/run"/.opengl*
-        case $command in
-          uninstall) hostDriver install -q --root "$attacks/killed" ;;
-          *over*) hostDriver install -q --links --root "$attacks/killed" ;;
-        esac
-        # As hostDriver made it before there was a link.
-        [[ $command != *directory ]] || { rm "$link" && mv "$prefix" "$link"; }
-        # In a shell of its own, which alone would say "Killed".
-        # shellcheck disable=SC2086
-        (strace -f -o /dev/null -e "trace=$call" -e "inject=$call:signal=KILL:when=$point" \
-          "$hostDriver" ${command% over*} -q --root "$attacks/killed"; exit $?) >/dev/null 2>&1 && break
-        killed=$((killed + 1))
-        [[ ! -e $link/lib && ! -L $link/lib ]] || whole || broken=$((broken + 1))
-        if ((point % 2)); then
-          hostDriver install -q --root "$attacks/killed" && whole && [[ -z $(rest) ]] || leftover=$((leftover + 1))
-        else
-          hostDriver uninstall -q --root "$attacks/killed" && [[ -z $(remains) ]] || leftover=$((leftover + 1))
-        fi
-      done
-    done
+  while read -r killed broken leftover command; do
     is "$command killed at each of $killed system calls: no broken link" 0 "$broken"
     is "$command: and after the next install or uninstall nothing is left over" 0 "$leftover"
     if ((killed > 10)); then ok "$command: (it was killed often)"; else no "$command: killed $killed times"; fi
-  done
+    commands=$((${commands-0} + 1))
+  done < <(python3 -B "$here/killed.py" "$hostDriver" "$attacks/killed")
+  is "install and uninstall killed: all five commands" 5 "${commands-0}"
 else
   skip "install killed at each system call: strace is not installed"
 fi
