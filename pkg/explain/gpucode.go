@@ -47,8 +47,8 @@ func Code(f *gpucode.File, targets []gpucode.Target, knows gpucode.Version) (fou
 		has, fix = fmt.Sprintf("%s (it has been thinned for %s)", has, strings.Join(thinned, " and ")), thinForThese
 	}
 	of := finding.Finding{ID: finding.GPUCodeMissing, Answer: gpucode.ErrNoBinaryForGPU, Remedy: fix}
-	found = missing.report(found, of, "has no code for %s: there is %s. On such a GPU the program stops with error %d, no "+
-		"kernel image is available", has, of.Answer)
+	found = missing.report(found, of, "has no code for %s: there is %s. On such a GPU the program stops with error %d, "+
+		"no kernel image is available", has, of.Answer)
 	of.Answer = gpucode.ErrNotFound
 	found = unlinked.report(found, of, "has relocatable device code that is linked for none of %s, and cannot be linked "+
 		"again there: there is %s. On such a GPU the program stops with error %d, named symbol not found", has, of.Answer)
@@ -57,8 +57,8 @@ func Code(f *gpucode.File, targets []gpucode.Target, knows gpucode.Version) (fou
 	found = refused.report(found, of, "has only PTX for %s, which is newer than a driver of CUDA %v knows: there the "+
 		"program stops with error %d, the provided PTX was compiled with an unsupported toolchain", knows, of.Answer)
 	of = finding.Finding{ID: finding.GPUCodeJIT, Severity: finding.Warning, Remedy: buildForThese}
-	found = notMachine.report(found, of, "has only PTX for %s, and machine code is asked for: the driver compiles it when "+
-		"the program first starts")
+	found = notMachine.report(found, of, "has only PTX for %s, and machine code is asked for: the driver compiles it "+
+		"when the program first starts")
 	of = finding.Finding{ID: finding.GPUCodeJIT, Remedy: quickStart}
 	found = compiled.report(found, of, "has only PTX for %s: the driver compiles it when the program first starts")
 	found = append(found, amdCode(f, amd)...)
@@ -113,8 +113,8 @@ func amdCode(f *gpucode.File, targets []gpucode.Target) (found []finding.Finding
 	for _, a := range f.AMDs() {
 		has = append(has, string(a))
 	}
-	of := finding.Finding{ID: finding.GPUCodeMissing, Remedy: remedy.Do("build it for these too (AMDGPU_TARGETS, gpuTargets " +
-		"in nixpkgs, PYTORCH_ROCM_ARCH), or take a package that has them")}
+	of := finding.Finding{ID: finding.GPUCodeMissing, Remedy: remedy.Do("build it for these too (AMDGPU_TARGETS, " +
+		"gpuTargets in nixpkgs, PYTORCH_ROCM_ARCH), or take a package that has them")}
 	found = missing.report(found, of, "has no code for %s: there is %s. On such a GPU the program stops with error %d, "+
 		"hipErrorNoBinaryForGpu", strings.Join(has, ", "), gpucode.ErrNoBinaryForGPU)
 	of = finding.Finding{ID: finding.GPUCodeJIT, Remedy: quickStart}
