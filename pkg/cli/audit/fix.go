@@ -30,9 +30,9 @@ import (
 	"cuda-runpath/pkg/tree"
 )
 
-// fixable are the situations whose remedies are carried out: what is wrong there is meant by nobody.
+// fixable are the situations whose remedies are carried out: what is wrong there is meant by nobody. The last is a note.
 var fixable = []string{finding.StubEntry, finding.StubLoaded, finding.EmptyEntry, finding.BuildEntry,
-	finding.NoDriverLink}
+	finding.NoDriverLink, finding.ShadowedRPath}
 
 // fixing is one run that carries remedies out.
 type fixing struct {
@@ -53,6 +53,7 @@ type fixed struct {
 	names       []string
 	changes     []*remedy.Change
 	step        fixup.Step
+	lost        *string // the DT_RPATH beside a DT_RUNPATH, which the loader ignores and no record has
 }
 
 // fix carries out the remedies of a tree, but for those that would add a finding to one of its starts. It returns a
@@ -148,7 +149,7 @@ func (f *fixing) plan(reports []*check.Report, out *auditOutput) (planned []*fix
 	by := map[string]*fixed{}
 	for _, file := range f.files {
 		if file.first == "" {
-			by[file.path], by[file.real] = file, file
+			by[filepath.Clean(file.path)], by[file.real] = file, file
 		}
 	}
 	for _, r := range reports {
@@ -156,7 +157,8 @@ func (f *fixing) plan(reports []*check.Report, out *auditOutput) (planned []*fix
 		out.accepted.Accept(r)
 		for _, x := range r.Findings {
 			file := by[filepath.Clean(x.Remedy.File)]
-			if file == nil || x.Change == nil || x.Accepted || x.Severity == finding.Note || !slices.Contains(fixable, x.ID) {
+			if file == nil || x.Change == nil || x.Accepted || !slices.Contains(fixable, x.ID) ||
+				x.Severity == finding.Note && x.ID != finding.ShadowedRPath {
 				continue
 			}
 			if len(file.changes) == 0 {
@@ -175,16 +177,13 @@ func (f *fixing) plan(reports []*check.Report, out *auditOutput) (planned []*fix
 		return file, file.would(t, norm, f.loader.Files().Open(file.real))
 	}, func(*fixed) {})
 	return slices.DeleteFunc(planned, func(file *fixed) bool {
-		if f.loader.Files().Open(file.real).Shadow {
-			f.Log.WithField("path", file.path).Warn("left as it is: no record takes back the DT_RPATH beside its DT_RUNPATH")
-		}
-		return file.step.To == file.step.From
+		return file.step.To == file.step.From && file.lost == nil
 	}), err
 }
 
 // would makes the step of a file: from what it has to what the editors make of it.
 func (x *fixed) would(t *tree.File, norm *normal.Maps, now *files.File) bool {
-	if now.Shadow || now.NoteErr != nil { // no record takes a second run path back
+	if now.NoteErr != nil { // no record takes that back
 		return false
 	}
 	var maps runpath.Map
@@ -211,6 +210,7 @@ func (x *fixed) would(t *tree.File, norm *normal.Maps, now *files.File) bool {
 	state := func(s edit.State) fixup.State {
 		return fixup.State{Tag: s.Tag, List: s.List.String(), Interpreter: now.Interp}
 	}
+	x.lost = r.Shadowed
 	x.step = fixup.Step{At: x.at, From: state(r.Before), To: state(r.After), Also: x.also}
 	x.step.From.Note = now.Description
 	if x.step.To.List == "" {
@@ -243,6 +243,7 @@ func (f *fixing) view(taken []*fixed) *loader.Loader {
 	return f.loader.Edited(func(file *files.File) {
 		if s, ok := to[file.Path]; ok {
 			file.List, file.Tag, file.Note, file.NoteErr = s.List, s.Tag, nil, nil
+			file.RPath, file.Shadow = "", false
 		}
 	})
 }
@@ -282,9 +283,13 @@ func (f *fixing) carry(c *command.Line, taken []*fixed) (err error) {
 		defer records.Close()
 	}
 	var steps []fixup.Step
+	notes := map[string][]string{}
 	for _, file := range taken {
 		file.step.InPlace = c.Bool("in-place")
 		steps = append(steps, file.step)
+		if file.lost != nil {
+			notes[file.path] = []string{edits.Lost(*file.lost)}
+		}
 	}
 	stopped, err := records.Carry(f.Context, steps, fixup.Carrying{Jobs: f.Jobs, DryRun: f.DryRun}, func(r fixup.Result) {
 		log := f.Log.WithField("path", r.Path)
@@ -292,7 +297,7 @@ func (f *fixing) carry(c *command.Line, taken []*fixed) (err error) {
 			log.Error(r.Err) // what it was to settle is found again
 			return
 		}
-		log.Info(edits.ChangeLine(r.Before.Tag, r.After.Tag, r.Before.List, r.After.List, nil))
+		log.Info(edits.ChangeLine(r.Before.Tag, r.After.Tag, r.Before.List, r.After.List, notes[r.Path]))
 	})
 	return errors.Join(err, stopped)
 }

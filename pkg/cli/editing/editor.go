@@ -130,7 +130,7 @@ func (e *Editor) visit(f *tree.File) *outcome {
 		o.Line = edits.ChangeLine(r.Before.Tag, r.After.Tag, r.Before.List.String(), r.After.List.String(), o.Notes)
 	}
 	if r.Shadowed != nil {
-		lost := fmt.Sprintf("DT_RPATH %q is lost; the loader ignored it, because the file also has a DT_RUNPATH", *r.Shadowed)
+		lost := edits.Lost(*r.Shadowed)
 		o.Notes, o.Warn = append(o.Notes, lost), append(o.Warn, lost)
 	}
 	return o

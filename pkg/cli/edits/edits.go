@@ -58,6 +58,11 @@ func ChangeLine(oldTag, newTag elf.DynTag, before, after string, notes []string)
 	return line
 }
 
+// Lost says that an edit leaves a file one run path of two.
+func Lost(rpath string) string {
+	return fmt.Sprintf("DT_RPATH %q is lost; the loader ignored it, because the file also has a DT_RUNPATH", rpath)
+}
+
 func TagName(tag elf.DynTag) string {
 	if tag == elf.DT_NULL {
 		return ""
