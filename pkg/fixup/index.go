@@ -53,7 +53,7 @@ type Index struct {
 	loader  *loader.Loader // sees the files as they were when they were read
 	files   *files.Files   // the loader's
 	roots   tree.Roots     // of Sources.Paths
-	asked   *loop          // what was asked about the plans; nil if there was nothing to ask
+	asked   *loop          // what was asked about the plans; nil if there are none
 
 	objects sync.Map          // string, Object.Real → *Object; nil: no ELF file
 	dirs    sync.Map          // string, its path → *dir

@@ -28,7 +28,6 @@ type loop struct {
 	starts   map[*Plan]*start
 	all      []*start // those that count, programs first
 	refusals []*refusal
-	changes  bool // some file does, or would
 	asked    map[*Plan]planned
 	today    map[*Plan]bool // whether it fails, see fails
 }
@@ -59,12 +58,10 @@ type refusal struct {
 func (r *Resolver) loop(plans []*Plan, jobs int, again bool) {
 	w := &loop{r: r, jobs: jobs, planned: map[string]*Plan{}, starts: map[*Plan]*start{}, asked: map[*Plan]planned{},
 		today: map[*Plan]bool{}}
-	found := func(n *Need) bool { return n.Outcome == Found }
 	for _, p := range plans {
 		if p.Skip == "" && p.Object.Err == nil {
 			w.plans = append(w.plans, p)
 			w.planned[p.Object.Real] = p
-			w.changes = w.changes || p.Changes() || slices.ContainsFunc(p.Needs, found)
 		}
 	}
 	w.ask(nil)
@@ -88,9 +85,7 @@ func (r *Resolver) loop(plans []*Plan, jobs int, again bool) {
 	if !r.s.Mode.ByHand() {
 		w.worse()
 	}
-	if w.changes {
-		r.ix.asked = w
-	}
+	r.ix.asked = w
 }
 
 func (p *Plan) planned() planned { return planned{p.State(), !p.stands()} }
@@ -371,7 +366,6 @@ func (w *loop) ask(changed map[*Plan]bool) {
 	var programs, libraries []*Plan
 	for _, p := range w.plans {
 		switch {
-		case !w.matters(p):
 		case !p.Object.program():
 			libraries = append(libraries, p)
 		case l.Interpreter(p.State().Interpreter, p.Object.ABI).Why == "": // else nothing starts it here
@@ -384,14 +378,6 @@ func (w *loop) ask(changed map[*Plan]bool) {
 		maps.Copy(loaded, s.loads)
 	}
 	w.all = append(w.all, look(slices.DeleteFunc(libraries, func(p *Plan) bool { return loaded[p] }))...)
-}
-
-// matters reports whether a start may depend on the run: on what the run edits, or else on libraries that it was
-// given.
-func (w *loop) matters(p *Plan) bool {
-	return w.changes || slices.ContainsFunc(p.Needs, func(n *Need) bool {
-		return n.Outcome == BySystem && w.r.given(n.where)
-	})
 }
 
 // given reports whether a library is in a directory that was named as a directory of libraries.

@@ -23,7 +23,7 @@ type Surprise struct {
 // starts each program. For each need of a file of the tree, the chosen file must be the one that is loaded, whoever
 // loads it first. A library that no program loads, such as a plugin, is examined on its own, as if a program with its
 // interpreter opened it. Only its own run path counts there, because it is not known what that program has loaded
-// before. If the plans change nothing and have found nothing, there is nothing to ask: they say what the loader said.
+// before.
 func (ix *Index) Verify() []Surprise {
 	if ix.asked == nil {
 		return nil
