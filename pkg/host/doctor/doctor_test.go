@@ -71,7 +71,7 @@ func TestDiagnosis(t *testing.T) {
 	}{
 		"good": {files: good, works: true, says: []string{"ok kernel module: nvidia " + version, "ok versions: kernel module and libraries match", "ok device nodes: /dev/nvidiactl /dev/nvidia-uvm /dev/nvidia0: present and usable",
 			"ok driver libraries: " + version + ", 3 libraries in /usr/lib64", "ok CUDA: the driver supports up to 12.2", "ok driver link: /run/opengl-driver/lib holds 4 names"}},
-		"no driver":                 {files: devices, says: []string{"bad driver libraries: no NVIDIA driver found", "bad driver link: programs built with Nix look for the driver in /run/opengl-driver/lib, which does not exist"}},
+		"no driver":                 {files: devices, says: []string{"bad driver libraries: no NVIDIA driver found", "bad driver link: there is no /run/opengl-driver/lib, where programs from Nix find the driver"}},
 		"no module":                 {files: good, without: "proc", works: true, says: []string{"ok kernel module: nvidia " + version}}, // /sys says it too
 		"no module at all":          {files: core("usr/lib64", version).With(devices).With(copies), says: []string{"bad kernel module: not loaded"}},
 		"no module, in a container": {files: core("usr/lib64", version).With(devices).With(copies).With(tree{".dockerenv": ""}), says: []string{"start the container with its GPUs"}},
@@ -104,7 +104,7 @@ func TestDiagnosis(t *testing.T) {
 			says: []string{"warning GPU: /app: it is not known whether CUDA_VISIBLE_DEVICES is unset, or empty, which hides every GPU"}},
 		"a file in a node's place": {files: good.With(tree{"dev/nvidia0": ""}), says: []string{"bad device nodes: /dev/nvidia0 is not a device"}},
 		"a node for root":          {files: good, closed: "dev/nvidiactl", says: []string{"bad device nodes: you may not read and write /dev/nvidiactl (-rw-------)"}},
-		"no link":                  {files: good, without: "run/", says: []string{"bad driver link: programs built with Nix look for the driver in /run/opengl-driver/lib, which does not exist", "sudo hostDriver install"}},
+		"no link":                  {files: good, without: "run/", says: []string{"bad driver link: there is no /run/opengl-driver/lib, where programs from Nix find the driver", "sudo hostDriver install"}},
 		"a link that dangles":      {files: good.With(tree{"run/opengl-driver/lib/libcuda.so.1": "-> gone"}), says: []string{"bad driver link: /run/opengl-driver/lib holds a dangling libcuda.so.1: gone is gone"}},
 		"a text in the link":       {files: good.With(tree{"run/opengl-driver/lib/libcuda.so.1": "text"}), says: []string{"bad driver link: /run/opengl-driver/lib/libcuda.so.1: not an ELF file"}},
 		"more in the link":         {files: good.With(tree{"run/opengl-driver/lib/libX11.so.6": "x"}), works: true, says: []string{"warning driver link: /run/opengl-driver/lib holds libraries that are not the driver's and hide the programs' own: libX11.so.6"}},
@@ -386,7 +386,7 @@ func TestSentencesOfHosts(t *testing.T) {
 		says    string
 		not     string
 	}{
-		"a driver where the host finds it": {core("usr/lib64", version).With(devices), "", true, "bad driver link: programs built with Nix look for the driver in /run/opengl-driver/lib, which does not exist", ""},
+		"a driver where the host finds it": {core("usr/lib64", version).With(devices), "", true, "bad driver link: there is no /run/opengl-driver/lib, where programs from Nix find the driver", ""},
 		"a volume":                         {volume, "", false, "bad driver link", ""},
 		"a volume, and Vulkan": {volume.With(tree{"usr/lib64/libvulkan.so.1": lib("libvulkan.so.1"), "app": program("libvulkan.so.1")}), "/app", false,
 			"warning Vulkan: app asks for libvulkan.so.1, and does not find /usr/local/nvidia/share/vulkan/icd.d/nvidia_icd.json: the host's loaders do not look there -> start it with VK_ADD_DRIVER_FILES=/usr/local", "ok Vulkan"},

@@ -26,7 +26,7 @@ func (h *Doctor) checkLink(d *Diagnosis, drv *host.Driver, kernel host.Kernel, m
 	entries, err := h.Root.ReadDir(link)
 	if err != nil {
 		d.add("driver link", verdict, link, install,
-			"programs built with Nix look for the driver in %s, which does not exist", link)
+			"there is no %s, where programs from Nix find the driver", link)
 		return false
 	}
 	cuda := path.Join(link, driver.LibCUDA)
