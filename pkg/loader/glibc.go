@@ -246,6 +246,10 @@ func (s *Load) deps(roots []*Object) bool {
 					continue // it will not be there the second time either
 				}
 				to, again := s.mapObject(name, o, cause)
+				if !to.Found() && !s.step(0) { // it was not looked for everywhere
+					s.drop(len(s.Objects) - 1)
+					return false
+				}
 				if o.visits == 1 {
 					o.Uses = append(o.Uses, Use{name, cause, "", to, again})
 				}

@@ -41,8 +41,13 @@ func TestHostileFilesEnd(t *testing.T) {
 		}
 		s.put("p", p)
 		within(t, 5*time.Minute, func() {
-			if l := s.load("p"); !l.Truncated || l.Err == "" {
+			l := s.load("p")
+			if !l.Truncated || l.Err == "" {
 				t.Error("went through")
+			}
+			// Of what was not looked for nothing is said.
+			if n := len(l.Missing()); n == 0 || n > maxSteps/maxElements {
+				t.Errorf("%d are missing", n)
 			}
 		})
 	})

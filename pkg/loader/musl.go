@@ -38,6 +38,10 @@ func (s *Load) muslDeps(from int) {
 				return
 			}
 			to, again := s.muslLoad(name, o, Needed)
+			if !to.Found() && !s.step(0) { // it was not looked for everywhere
+				s.Objects = s.Objects[:len(s.Objects)-1]
+				return
+			}
 			o.Uses = append(o.Uses, Use{name, Needed, "", to, again})
 		}
 	}
