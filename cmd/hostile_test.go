@@ -39,7 +39,7 @@ func TestMemoryOfAHostileFile(t *testing.T) {
 	if err := os.WriteFile(program, o.Bytes(), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("runpath", "explain", program)
+	cmd := exec.Command("runpath", "explain", "--all", program)
 	if out, _ := cmd.Output(); len(out) < 1<<20 {
 		t.Errorf("%d bytes of output: not the file that was meant", len(out))
 	}
