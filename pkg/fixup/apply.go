@@ -1,11 +1,13 @@
 package fixup
 
 import (
+	"cmp"
 	"context"
 	"debug/elf"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/elfedit"
@@ -13,13 +15,24 @@ import (
 	"cuda-runpath/pkg/tree"
 )
 
-// State is the part of a file that a plan changes.
+// State is the part of a file that an edit with a record changes. Plans do not tell the last two.
 type State struct {
 	Tag         elf.DynTag // DT_RUNPATH, DT_RPATH or DT_NULL
 	List        string
 	Interpreter string
 	Note        string // the description of the resolution note
+	Needed      string // DT_NEEDED, each with a NUL before it; "" if that is not told
+	Stack       string // "executable" or "plain"; "" if that is not told
 }
+
+// The states of PT_GNU_STACK. A file without one asks for an executable stack, on most machines.
+const (
+	Executable = "executable"
+	Plain      = "plain"
+)
+
+// NeededOf is the libraries that a file needs, as a State has them.
+func NeededOf(names []string) string { return "\x00" + strings.Join(names, "\x00") }
 
 // is reports whether a file's state is the expected one. A lost note does not count, because there may have been no
 // place for it.
@@ -27,7 +40,32 @@ func (s State) is(expected State) bool {
 	if s.Note == "" {
 		expected.Note = ""
 	}
-	return s == expected
+	return s.same(expected)
+}
+
+// same reports whether two states are the same in all that both tell.
+func (s State) same(as State) bool { return s.with(as) == as.with(s) }
+
+// with is a state with what only another one tells.
+func (s State) with(other State) State {
+	s.Needed, s.Stack = cmp.Or(s.Needed, other.Needed), cmp.Or(s.Stack, other.Stack)
+	return s
+}
+
+// needed is the edit that makes the libraries that a file needs those of a state. Where there are as many, another
+// name in the place of one stands for the same library, with the versions of it.
+func (s State) needed(to State) *elfedit.Needed {
+	if to.Needed == "" || s.Needed == to.Needed {
+		return nil
+	}
+	before, after := strings.Split(s.Needed, "\x00")[1:], strings.Split(to.Needed, "\x00")[1:]
+	n := &elfedit.Needed{Names: after, Renamed: map[string]string{}}
+	for i := range after {
+		if len(before) == len(after) && before[i] != after[i] {
+			n.Renamed[before[i]] = after[i]
+		}
+	}
+	return n
 }
 
 // stateOf reads the state of a file.
@@ -38,6 +76,14 @@ func stateOf(im *elfimage.Image) (s State, err error) {
 	if s.Interpreter, err = im.Interpreter(); err != nil {
 		return s, err
 	}
+	needed, err := im.Needed()
+	if err != nil {
+		return s, err
+	}
+	s.Needed, s.Stack = NeededOf(needed), Plain
+	if stack := im.Stack(); stack == nil || stack.Flags&elf.PF_X != 0 {
+		s.Stack = Executable
+	}
 	note, err := im.ResolutionCache()
 	if note != nil {
 		s.Note = note.Description
@@ -46,11 +92,13 @@ func stateOf(im *elfimage.Image) (s State, err error) {
 }
 
 // State is what the file is like before the plan.
-func (o *Object) State() State { return State{o.Tag, o.List, o.Interp, o.Description} }
+func (o *Object) State() State {
+	return State{Tag: o.Tag, List: o.List, Interpreter: o.Interp, Note: o.Description}
+}
 
 // State is what the file is like after the plan.
 func (p *Plan) State() State {
-	s := State{p.Tag, p.After.String(), p.Object.Interp, p.Note}
+	s := State{Tag: p.Tag, List: p.After.String(), Interpreter: p.Object.Interp, Note: p.Note}
 	if p.Interpreter != "" {
 		s.Interpreter = p.Interpreter
 	}
@@ -94,6 +142,10 @@ func (s *Step) otherThan(now State) error {
 		what = "run path"
 	case now.Interpreter != s.From.Interpreter:
 		what = "interpreter"
+	case now.needed(s.From) != nil:
+		what = "list of needed libraries"
+	case now.Stack != s.From.with(now).Stack:
+		what = "request for an executable stack"
 	}
 	return fmt.Errorf("its %s is not the recorded one, because something else has edited it since; --force undoes it all the same",
 		what)
@@ -108,6 +160,22 @@ type Result struct {
 	Edited        bool  // in a dry run: would be
 	NoNote        error // why it did not get the resolution note that was asked for
 	Err           error
+}
+
+// Parts says what the step has changed beside the run path and the note, a line each.
+func (r *Result) Parts() (parts []string) {
+	change := func(what, before, after string) {
+		if before != after {
+			parts = append(parts, fmt.Sprintf("%s %s -> %s", what, before, after))
+		}
+	}
+	list := func(needed string) string {
+		return strings.ReplaceAll(strings.TrimPrefix(needed, "\x00"), "\x00", ", ")
+	}
+	change("interpreter", r.Before.Interpreter, r.After.Interpreter)
+	change("needed", list(r.Before.Needed), list(r.After.Needed))
+	change("stack", r.Before.Stack, r.After.Stack)
+	return parts
 }
 
 // Carrying says how steps are carried out.
@@ -144,6 +212,17 @@ func Apply(ctx context.Context, steps []Step, c Carrying, emit func(Result)) err
 	})
 }
 
+// stateOf reads of the state of a file what the step tells.
+func (s *Step) stateOf(im *elfimage.Image) (now State, err error) {
+	if now, err = stateOf(im); s.To.Needed == "" {
+		now.Needed = ""
+	}
+	if s.To.Stack == "" {
+		now.Stack = ""
+	}
+	return now, err
+}
+
 // apply carries the step out on a file that is open.
 func (s *Step) apply(f *tree.File, dryRun bool, r *Result) {
 	if f.SameAs != "" {
@@ -152,14 +231,14 @@ func (s *Step) apply(f *tree.File, dryRun bool, r *Result) {
 	}
 	done := edit.File(f, edit.Options{DryRun: dryRun, InPlace: s.InPlace, Also: s.Also},
 		func(im *elfimage.Image) (*elfedit.Change, string, error) {
-			now, err := stateOf(im)
+			now, err := s.stateOf(im)
 			if err != nil {
 				return nil, "", err
 			}
 			r.known, r.Before, r.After = true, now, now
 			switch {
 			case now.is(s.From):
-			case now == s.To: // an earlier run, which was killed, came this far
+			case now.same(s.To): // an earlier run, which was killed, came this far
 				return nil, "", nil
 			case slices.ContainsFunc(s.between, now.is):
 			case !s.Force:
@@ -168,6 +247,10 @@ func (s *Step) apply(f *tree.File, dryRun bool, r *Result) {
 			change := &elfedit.Change{RunPath: &elfedit.RunPath{Tag: s.To.Tag, List: s.To.List}, ResolutionNote: &s.To.Note}
 			if s.To.Interpreter != now.Interpreter {
 				change.Interpreter = &s.To.Interpreter
+			}
+			change.Needed = now.needed(s.To)
+			if executable := s.To.Stack == Executable; s.To.Stack != "" && s.To.Stack != now.Stack {
+				change.ExecStack = &executable
 			}
 			return change, "", nil
 		})
@@ -181,7 +264,7 @@ func (s *Step) apply(f *tree.File, dryRun bool, r *Result) {
 	case edit.Failed:
 		r.Err = done.Err
 		edit.Again(f, func(im *elfimage.Image) {
-			if now, err := stateOf(im); err == nil && r.known {
+			if now, err := s.stateOf(im); err == nil && r.known {
 				r.After, r.Edited = now, now != r.Before
 			}
 		})

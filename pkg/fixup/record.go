@@ -85,6 +85,14 @@ type Snapshot struct {
 	RunPath     text   `json:"run_path"`
 	Interpreter text   `json:"interpreter"`
 	Note        text   `json:"resolution_note,omitempty"`
+	Needed      text   `json:"needed,omitempty"` // as State has it, and only if the edit changes it
+	Stack       string `json:"stack,omitempty"`  // likewise
+}
+
+// with is a snapshot with what only another one tells.
+func (s Snapshot) with(other Snapshot) Snapshot {
+	s.Needed, s.Stack = cmp.Or(s.Needed, other.Needed), cmp.Or(s.Stack, other.Stack)
+	return s
 }
 
 // text is a string of any bytes. In JSON it is a string or, where it is not valid UTF-8, an
@@ -115,7 +123,7 @@ func (t *text) UnmarshalJSON(b []byte) error {
 }
 
 func snapshot(s State) Snapshot {
-	return Snapshot{tagName(s.Tag), text(s.List), text(s.Interpreter), text(s.Note)}
+	return Snapshot{tagName(s.Tag), text(s.List), text(s.Interpreter), text(s.Note), text(s.Needed), s.Stack}
 }
 
 func tagName(tag elf.DynTag) string {
@@ -133,7 +141,7 @@ func (s Snapshot) state() State {
 	case elf.DT_RPATH.String():
 		tag = elf.DT_RPATH
 	}
-	return State{tag, string(s.RunPath), string(s.Interpreter), string(s.Note)}
+	return State{tag, string(s.RunPath), string(s.Interpreter), string(s.Note), string(s.Needed), s.Stack}
 }
 
 // recordSuffix follows the tree's name in the name of its record, and is the whole name of the record of single
@@ -454,7 +462,8 @@ func noted(files []Change, steps []recorded) []Change {
 		}
 		was := files[i]
 		if found := c.Before; was.is(found.state()) {
-			if c.Before = was.Before; found != c.Before {
+			c.After = c.After.with(was.After)
+			if c.Before = was.Before.with(found); found.with(was.After) != c.Before {
 				c.Found = &found
 			}
 		}

@@ -210,7 +210,7 @@ func (rs *Records) Carry(ctx context.Context, steps []Step, c Carrying, emit fun
 		emit(r)
 	})
 	for r, steps := range in {
-		err := r.taken(steps, func(s *Step) bool { return done[s.At.Path].known && done[s.At.Path].After == s.To })
+		err := r.taken(steps, func(s *Step) bool { return done[s.At.Path].known && done[s.At.Path].After.same(s.To) })
 		stopped = errors.Join(stopped, err)
 	}
 	return stopped, nil

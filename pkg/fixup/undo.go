@@ -133,7 +133,7 @@ func (un *undoing) undo(ctx context.Context, rs *Records, emit func(Undone)) err
 	}
 	err := Apply(ctx, steps, un.Carrying, func(r Result) {
 		s := byPath[r.Path]
-		s.done = r.known && r.After == s.To
+		s.done = r.known && r.After.same(s.To)
 		u := Undone{Result: r}
 		if r.Edited && !s.InPlace {
 			u.Left = s.left
@@ -206,11 +206,11 @@ func (un *undoing) add(r *Record, c *Change) (path string, err error) {
 		for _, other := range un.names[id] {
 			s.also(other, id)
 		}
-	case s.From == c.After.state() && s.To == c.Before.state(): // under another of its names
-	case s.To == c.After.state(): // of an earlier run
-		s.To = c.Before.state()
-	case s.From == c.Before.state(): // of a later one
-		s.From = c.After.state()
+	case s.From.same(c.After.state()) && s.To.same(c.Before.state()): // under another of its names
+	case s.To.same(c.After.state()): // of an earlier run
+		s.To = c.Before.state().with(s.To)
+	case s.From.same(c.Before.state()): // of a later one
+		s.From = c.After.state().with(s.From)
 	default:
 		return "", nil
 	}

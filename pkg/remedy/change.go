@@ -127,6 +127,22 @@ func replaceEntry(l runpath.List, pair string) runpath.List {
 	return l
 }
 
+// Libraries returns what the change makes of needed libraries.
+func (c *Change) Libraries(names []string) []string {
+	all := slices.Clone(names)
+	for from, to := range c.Renamed() {
+		if i := slices.Index(all, from); i >= 0 {
+			all[i] = to
+		}
+	}
+	for _, name := range c.AddNeeded {
+		if name != "" && !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
 // Renamed returns what the change makes of needed libraries, old names to new ones.
 func (c *Change) Renamed() map[string]string {
 	if len(c.ReplaceNeeded) == 0 {

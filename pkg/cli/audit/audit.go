@@ -60,8 +60,10 @@ runpath audit --sarif findings.sarif --baseline accepted app`,
 			{Name: "list-findings", Usage: "list the kinds of findings, and examine nothing"},
 			{Kind: command.String, Name: "explain", Words: kinds,
 				Usage: "say what the kind of finding `ID` is about, and examine nothing"},
-			{Name: "fix", Usage: "carry out the remedies of errors and warnings that change one file here, without a condition: " +
-				"stub directories, the driver link, empty entries, directories of a build; autoPatchelf --undo takes it back"},
+			{Name: "fix", Values: []string{"true", "false", "all"},
+				Usage: "carry out the remedies of errors and warnings that change one file here, without a condition: stub " +
+					"directories, the driver link, empty entries, directories of a build; with --fix=all also what may be meant " +
+					"otherwise; autoPatchelf --undo takes it back"},
 			flags.Writing[0], command.DryRunFlag,
 			findings.InPackage, command.RootFlag, findings.Ignore, flags.Strict, loading.AssumeDriver, loading.CPU,
 			loading.ReadsNote, gpus.For,
@@ -145,7 +147,7 @@ func auditPaths(s *walk.Session, c *command.Line) error {
 		options.Imported = starts.Importing(s.Context, l, s.Paths)
 		options.Openers = starts.OpenersOf(l, s.Paths)
 	}
-	if c.Bool("fix") {
+	if what := c.String("fix"); what == "true" || what == "all" {
 		if l, err = fix(s, c, l, options, &out); err == nil && l == nil {
 			l, err = loader.New(search)
 		}

@@ -1,12 +1,14 @@
 package audit
 
 import (
+	"cmp"
 	"debug/elf"
 	"errors"
 	"maps"
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -40,6 +42,7 @@ type fixing struct {
 	options  audit.Options
 	loader   *loader.Loader
 	settings normal.Settings
+	all      bool // also what may be meant otherwise
 	files    []*fixed
 	scripts  []string
 }
@@ -72,7 +75,7 @@ func fix(s *walk.Session, c *command.Line, l *loader.Loader, options audit.Optio
 		return nil, err
 	}
 	options.Noted, options.Loads = false, false
-	f := &fixing{Session: s, options: options, loader: l, settings: settings}
+	f := &fixing{Session: s, options: options, loader: l, settings: settings, all: c.String("fix") == "all"}
 	var roots tree.Roots
 	defer roots.Close()
 	if err := f.walk(&roots); err != nil {
@@ -157,8 +160,7 @@ func (f *fixing) plan(reports []*check.Report, out *auditOutput) (planned []*fix
 		out.accepted.Accept(r)
 		for _, x := range r.Findings {
 			file := by[filepath.Clean(x.Remedy.File)]
-			if file == nil || x.Change == nil || x.Accepted || !slices.Contains(fixable, x.ID) ||
-				x.Severity == finding.Note && x.ID != finding.ShadowedRPath {
+			if file == nil || !f.carriesOut(&x) {
 				continue
 			}
 			if len(file.changes) == 0 {
@@ -181,40 +183,63 @@ func (f *fixing) plan(reports []*check.Report, out *auditOutput) (planned []*fix
 	}), err
 }
 
+// carriesOut reports whether the remedy of a finding is one that this run carries out. Directories for libraries that are
+// missing are autoPatchelf's, and what a resolution note says is nobody's here.
+func (f *fixing) carriesOut(x *finding.Finding) bool {
+	switch c := x.Change; {
+	case c == nil, x.Accepted, c.Note != "", x.Severity == finding.Note && x.ID != finding.ShadowedRPath:
+		return false
+	default:
+		return slices.Contains(fixable, x.ID) || f.all && len(c.AddEntries) == 0
+	}
+}
+
 // would makes the step of a file: from what it has to what the editors make of it.
 func (x *fixed) would(t *tree.File, norm *normal.Maps, now *files.File) bool {
 	if now.NoteErr != nil { // no record takes that back
 		return false
 	}
 	var maps runpath.Map
-	rules := false
+	rules, lists := false, false
+	needed := now.Needed
+	x.step = fixup.Step{At: x.at, Also: x.also, From: fixup.State{Tag: now.Tag, List: now.List, Interpreter: now.Interp,
+		Note: now.Description}}
+	x.step.To = x.step.From
 	for _, c := range x.changes {
 		if c.Rules != nil {
 			maps, rules = maps|c.Rules.Maps, true
 		}
-	}
-	entries := func(l runpath.List) runpath.List {
-		for _, c := range x.changes {
-			l = c.Entries(l)
+		lists = lists || len(c.RemoveEntries)+len(c.ReplaceEntries) > 0
+		x.step.To.Interpreter = cmp.Or(c.Interpreter, x.step.To.Interpreter)
+		if c.ClearExecStack {
+			x.step.From.Stack, x.step.To.Stack = fixup.Executable, fixup.Plain
 		}
-		return l
+		needed = c.Libraries(needed)
 	}
-	e := runpaths.Edit{Options: edit.Options{DryRun: true}, Normal: norm, Maps: maps, Entries: entries}
-	if !rules {
-		e.Rewrite = entries
+	if !slices.Equal(needed, now.Needed) {
+		x.step.From.Needed, x.step.To.Needed = fixup.NeededOf(now.Needed), fixup.NeededOf(needed)
 	}
-	r := e.File(t)
-	if r.Action != edit.Edited {
-		return false
+	if rules || lists {
+		entries := func(l runpath.List) runpath.List {
+			for _, c := range x.changes {
+				l = c.Entries(l)
+			}
+			return l
+		}
+		e := runpaths.Edit{Options: edit.Options{DryRun: true}, Normal: norm, Maps: maps, Entries: entries}
+		if !rules {
+			e.Rewrite = entries
+		}
+		if r := e.File(t); r.Action == edit.Edited {
+			x.lost = r.Shadowed
+			x.step.To.Tag, x.step.To.List = r.After.Tag, r.After.List.String()
+		}
 	}
-	state := func(s edit.State) fixup.State {
-		return fixup.State{Tag: s.Tag, List: s.List.String(), Interpreter: now.Interp}
-	}
-	x.lost = r.Shadowed
-	x.step = fixup.Step{At: x.at, From: state(r.Before), To: state(r.After), Also: x.also}
-	x.step.From.Note = now.Description
 	if x.step.To.List == "" {
 		x.step.To.Tag = elf.DT_NULL
+	}
+	if x.step.To != x.step.From { // a note would contradict it
+		x.step.To.Note = ""
 	}
 	return true
 }
@@ -234,16 +259,27 @@ func keys(reports []*check.Report) map[string]finding.Finding {
 
 // view is what a loader sees once the steps of some files are taken.
 func (f *fixing) view(taken []*fixed) *loader.Loader {
-	to := map[string]fixup.State{}
+	to := map[string]*fixed{}
 	for _, file := range taken {
 		for _, name := range append(file.names, file.real) {
-			to[name] = file.step.To
+			to[name] = file
 		}
 	}
 	return f.loader.Edited(func(file *files.File) {
-		if s, ok := to[file.Path]; ok {
-			file.List, file.Tag, file.Note, file.NoteErr = s.List, s.Tag, nil, nil
-			file.RPath, file.Shadow = "", false
+		x := to[file.Path]
+		if x == nil {
+			return
+		}
+		s := x.step.To
+		file.List, file.Tag, file.Interp, file.Note, file.NoteErr = s.List, s.Tag, s.Interpreter, nil, nil
+		file.RPath, file.Shadow = "", false
+		if s.Stack != "" {
+			file.ExecutableStack = ""
+		}
+		for _, c := range x.changes {
+			if len(c.ReplaceNeeded)+len(c.AddNeeded) > 0 {
+				file.Ask(c.Renamed(), strings.Join(c.AddNeeded, ""))
+			}
 		}
 	})
 }
@@ -297,7 +333,7 @@ func (f *fixing) carry(c *command.Line, taken []*fixed) (err error) {
 			log.Error(r.Err) // what it was to settle is found again
 			return
 		}
-		log.Info(edits.ChangeLine(r.Before.Tag, r.After.Tag, r.Before.List, r.After.List, notes[r.Path]))
+		log.Info(edits.PartsLine(r.Parts(), r.Before.Tag, r.After.Tag, r.Before.List, r.After.List, notes[r.Path]))
 	})
 	return errors.Join(err, stopped)
 }

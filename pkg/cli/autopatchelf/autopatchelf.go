@@ -664,25 +664,20 @@ func reportOf(res *fixup.Result) *patchReport {
 	found, now := res.Before, res.After
 	r := &patchReport{Report: walk.NewReport(res.Path, runpath.Parse(found.List)), Libraries: []libraryReport{}}
 	r.Tag, r.After = edits.TagName(now.Tag), walk.EntriesOf(runpath.Parse(now.List))
-	var parts []string
 	if now.Interpreter != found.Interpreter {
 		r.Interpreter = &interpreterReport{found.Interpreter, now.Interpreter}
-		parts = append(parts, fmt.Sprintf("interpreter %s -> %s", command.Printable(found.Interpreter),
-			command.Printable(now.Interpreter)))
 	}
 	note := edit.NoteChange(found.Note, now.Note)
-	if note.Changed() {
-		parts = append(parts, edits.NoteLine(note))
-	}
 	if res.NoNote != nil {
 		note, r.Warn = edit.NoteImpossible, append(r.Warn, res.NoNote.Error())
 	}
 	r.ResolutionNote = string(note)
 	if r.Line = "unchanged"; res.Edited {
-		if now.List != found.List || now.Tag != found.Tag || len(parts) == 0 {
-			parts = append(parts, edits.ChangeLine(found.Tag, now.Tag, found.List, now.List, nil))
+		parts := res.Parts()
+		if note.Changed() {
+			parts = append(parts, edits.NoteLine(note))
 		}
-		r.Action, r.Line = tree.Edited, strings.Join(parts, "; ")
+		r.Action, r.Line = tree.Edited, edits.PartsLine(parts, found.Tag, now.Tag, found.List, now.List, nil)
 	}
 	return r
 }

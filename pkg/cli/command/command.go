@@ -45,7 +45,7 @@ type Kind int
 
 // The kinds of flags.
 const (
-	Bool   Kind = iota // nothing, or "=true" and "=false"
+	Bool   Kind = iota // nothing, or "=true" and "=false"; with Values, "=" and one of these: then it is read by String
 	String             // a value
 	Int                // a number
 	List               // a value; the flag may be repeated

@@ -49,7 +49,7 @@ func (l *Line) Check() error {
 // given returns the values that a flag has on the command line.
 func (l *Line) given(f *Flag) []string {
 	switch {
-	case f.Kind == String && l.IsSet(f.Name):
+	case f.Kind == String && l.IsSet(f.Name), f.Kind == Bool && f.Values != nil && l.IsSet(f.Name):
 		return []string{l.String(f.Name)}
 	case f.Kind == List:
 		return l.StringSlice(f.Name)

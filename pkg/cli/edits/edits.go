@@ -58,6 +58,17 @@ func ChangeLine(oldTag, newTag elf.DynTag, before, after string, notes []string)
 	return line
 }
 
+// PartsLine is the log's line for a file of which other parts were edited, too: those, and the run path if it was.
+func PartsLine(parts []string, oldTag, newTag elf.DynTag, before, after string, notes []string) string {
+	for i := range parts {
+		parts[i] = command.Printable(parts[i])
+	}
+	if before != after || oldTag != newTag || len(parts) == 0 || notes != nil {
+		parts = append(parts, ChangeLine(oldTag, newTag, before, after, notes))
+	}
+	return strings.Join(parts, "; ")
+}
+
 // Lost says that an edit leaves a file one run path of two.
 func Lost(rpath string) string {
 	return fmt.Sprintf("DT_RPATH %q is lost; the loader ignored it, because the file also has a DT_RUNPATH", rpath)

@@ -137,6 +137,10 @@ func flags(all []*command.Flag) []cli.Flag {
 	for _, f := range all {
 		switch f.Kind {
 		case command.Bool:
+			if f.Values != nil {
+				out = append(out, &cli.GenericFlag{Name: f.Name, Aliases: f.Aliases, Usage: f.Usage, Hidden: f.Hidden, Value: new(word)})
+				continue
+			}
 			out = append(out, &cli.BoolFlag{Name: f.Name, Aliases: f.Aliases, Usage: f.Usage, Hidden: f.Hidden,
 				DefaultText: f.DefaultText, DisableDefaultText: f.DefaultText == ""})
 		case command.String:
@@ -152,6 +156,19 @@ func flags(all []*command.Flag) []cli.Flag {
 	}
 	return out
 }
+
+// word is the value of a flag that may have one, after "=": "true" where it has none.
+type word string
+
+func (w *word) Set(s string) error {
+	*w = word(s)
+	return nil
+}
+
+func (w *word) String() string { return string(*w) }
+
+// IsBoolFlag makes package flag take no value from the next argument.
+func (w *word) IsBoolFlag() bool { return true }
 
 // line is what cli read.
 func line(c *cli.Context) *command.Line {
