@@ -48,6 +48,7 @@ rec {
     in
     builtins.genList (i: builtins.elemAt list (last - i)) (last + 1);
   take = n: list: builtins.genList (builtins.elemAt list) n;
+  drop = n: list: builtins.genList (i: builtins.elemAt list (n + i)) (builtins.length list - n);
   elem = builtins.elem;
   remove = value: filter (x: x != value);
   unique = builtins.foldl' (acc: x: if builtins.elem x acc then acc else acc ++ [ x ]) [ ];
