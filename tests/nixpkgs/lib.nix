@@ -48,6 +48,7 @@ rec {
     in
     builtins.genList (i: builtins.elemAt list (last - i)) (last + 1);
   take = n: list: builtins.genList (builtins.elemAt list) n;
+  last = list: builtins.elemAt list (builtins.length list - 1);
   drop = n: list: builtins.genList (i: builtins.elemAt list (n + i)) (builtins.length list - n);
   elem = builtins.elem;
   remove = value: filter (x: x != value);
