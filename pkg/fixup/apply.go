@@ -21,7 +21,7 @@ type State struct {
 	List        string
 	Interpreter string
 	Note        string // the description of the resolution note
-	Needed      string // DT_NEEDED, each with a NUL before it; "" if that is not told
+	Needed      string // DT_NEEDED, see NeededOf; "" if that is not told
 	Stack       string // "executable" or "plain"; "" if that is not told
 }
 
@@ -31,8 +31,16 @@ const (
 	Plain      = "plain"
 )
 
-// NeededOf is the libraries that a file needs, as a State has them.
-func NeededOf(names []string) string { return "\x00" + strings.Join(names, "\x00") }
+// NeededOf is the libraries that a file needs, as a State has them: a NUL, and one behind each name.
+func NeededOf(names []string) string {
+	return strings.Join(append([]string{""}, names...), "\x00") + "\x00"
+}
+
+// namesOf is the opposite of NeededOf.
+func namesOf(needed string) []string {
+	names := strings.Split(needed, "\x00")
+	return names[1 : len(names)-1]
+}
 
 // is reports whether a file's state is the expected one. A lost note does not count, because there may have been no
 // place for it.
@@ -55,10 +63,10 @@ func (s State) with(other State) State {
 // needed is the edit that makes the libraries that a file needs those of a state. Where there are as many, another
 // name in the place of one stands for the same library, with the versions of it.
 func (s State) needed(to State) *elfedit.Needed {
-	if to.Needed == "" || s.Needed == to.Needed {
+	if s.Needed == "" || to.Needed == "" || s.Needed == to.Needed {
 		return nil
 	}
-	before, after := strings.Split(s.Needed, "\x00")[1:], strings.Split(to.Needed, "\x00")[1:]
+	before, after := namesOf(s.Needed), namesOf(to.Needed)
 	n := &elfedit.Needed{Names: after, Renamed: map[string]string{}}
 	for i := range after {
 		if len(before) == len(after) && before[i] != after[i] {
@@ -170,7 +178,7 @@ func (r *Result) Parts() (parts []string) {
 		}
 	}
 	list := func(needed string) string {
-		return strings.ReplaceAll(strings.TrimPrefix(needed, "\x00"), "\x00", ", ")
+		return cmp.Or(strings.ReplaceAll(strings.Trim(needed, "\x00"), "\x00", ", "), "(none)")
 	}
 	change("interpreter", r.Before.Interpreter, r.After.Interpreter)
 	change("needed", list(r.Before.Needed), list(r.After.Needed))

@@ -85,8 +85,35 @@ type Snapshot struct {
 	RunPath     text   `json:"run_path"`
 	Interpreter text   `json:"interpreter"`
 	Note        text   `json:"resolution_note,omitempty"`
-	Needed      text   `json:"needed,omitempty"` // as State has it, and only if the edit changes it
-	Stack       string `json:"stack,omitempty"`  // likewise
+	// Needed, as State has it, and Stack are told only if the edit changes them.
+	Needed libraries `json:"needed,omitempty"`
+	Stack  string    `json:"stack,omitempty"`
+}
+
+// libraries are State.Needed. In JSON they are a list of names.
+type libraries string
+
+// MarshalJSON implements [json.Marshaler].
+func (l libraries) MarshalJSON() ([]byte, error) {
+	all := []text{}
+	for _, name := range namesOf(string(l)) {
+		all = append(all, text(name))
+	}
+	return json.Marshal(all)
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (l *libraries) UnmarshalJSON(b []byte) error {
+	var names []text
+	if err := json.Unmarshal(b, &names); err != nil || names == nil {
+		return err
+	}
+	all := make([]string, len(names))
+	for i, name := range names {
+		all[i] = string(name)
+	}
+	*l = libraries(NeededOf(all))
+	return nil
 }
 
 // with is a snapshot with what only another one tells.
@@ -123,7 +150,7 @@ func (t *text) UnmarshalJSON(b []byte) error {
 }
 
 func snapshot(s State) Snapshot {
-	return Snapshot{tagName(s.Tag), text(s.List), text(s.Interpreter), text(s.Note), text(s.Needed), s.Stack}
+	return Snapshot{tagName(s.Tag), text(s.List), text(s.Interpreter), text(s.Note), libraries(s.Needed), s.Stack}
 }
 
 func tagName(tag elf.DynTag) string {

@@ -450,9 +450,10 @@ func (s *Load) search(name string, loader *Object, r *outcome) {
 		return
 	}
 	nodeflib := loader.File != nil && loader.File.Flags1&elf.DF_1_NODEFLIB != 0
-	if object := store.Path(s.Main.origin); s.Interp.OwnCache && s.Role == Program && object != "" &&
-		s.fromCache(object+ldcache.Path, name, nodeflib, r) {
-		return
+	if s.Interp.OwnCache && s.Role == Program {
+		if object := store.Path(s.Main.origin); object != "" && s.fromCache(object+ldcache.Path, name, nodeflib, r) {
+			return
+		}
 	}
 	if dirs := s.list(loader, elf.DT_RUNPATH); len(dirs) > 0 && s.openPath(name, dirs, ByRunPath, loader, r) {
 		return

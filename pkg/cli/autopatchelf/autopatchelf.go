@@ -829,6 +829,9 @@ func undo(s *walk.Session, c *command.Line) error {
 			return
 		}
 		r := reportOf(&u.Result)
+		if r.Notes = u.Parts(); r.Interpreter != nil { // it has a field
+			r.Notes = r.Notes[1:]
+		}
 		switch {
 		case u.SameAs != "":
 			r.Action, r.Reason, r.Line = tree.Skipped, "the same file as "+u.SameAs, ""

@@ -242,7 +242,7 @@ func (p *printer) tried(u loader.Use) (lines []string, like string) {
 	for _, t := range u.To.Tried {
 		lines = append(lines, tryText(u.To, t))
 	}
-	if p.all || len(lines) < 2 {
+	if p.all || p.only != nil || len(lines) < 2 {
 		return lines, ""
 	}
 	key := strings.ReplaceAll(strings.Join(lines, "\n"), u.Name, "\x00")
