@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"weak"
 
 	"golang.org/x/sys/unix"
 
@@ -100,11 +101,12 @@ type later struct {
 	names  sync.Once
 	opens  []Literal
 
-	symbolsOnce sync.Once
-	linkage     *elfimage.Linkage
-	linkErr     error
-	// Enough are the files, by their linkage, that once had all symbols that this one refers to: see loader.Scope.Unbound.
-	Enough atomic.Pointer[[]*elfimage.Linkage]
+	// linkage is there as long as somebody looks at it: that of a large library has a hundred megabytes.
+	linkage weak.Pointer[elfimage.Linkage]
+	linkErr error
+	linking sync.Mutex
+	// Enough are the files that once had all symbols that this one refers to: see loader.Scope.Unbound.
+	Enough atomic.Pointer[[]*File]
 }
 
 // Ask changes the libraries that a file needs, in a view of it that [Files.Edited] makes: names that are replaced, in

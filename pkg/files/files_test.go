@@ -3,9 +3,12 @@ package files
 import (
 	"debug/elf"
 	"os"
+	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"weak"
 
 	"cuda-runpath/tests/tinyelf"
 )
@@ -67,4 +70,31 @@ func TestLacks(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
+}
+
+// A tree has many libraries, and the symbols of a large one take a hundred megabytes: they are there for who looks at them.
+func TestSymbolsThatNobodyLooksAtAreGone(t *testing.T) {
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip(err)
+	}
+	f := New(Options{}).Open(shell)
+	l, err := f.Linkage()
+	if err != nil {
+		t.Skip(err)
+	}
+	n, kept := l.Symbols, weak.Make(l)
+	if again, _ := f.Linkage(); again != l || n == 0 {
+		t.Errorf("read twice, or there is nothing to read: %d symbols", n)
+	}
+	runtime.KeepAlive(l)
+	l = nil
+	runtime.GC()
+	if kept.Value() != nil {
+		t.Error("they are still there")
+	}
+	if l, err = f.Linkage(); err != nil || l.Symbols != n {
+		t.Errorf("read again: %v", err)
+	}
+	runtime.KeepAlive(f)
 }

@@ -9,6 +9,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"weak"
 
 	"golang.org/x/sys/unix"
 
@@ -264,19 +265,25 @@ func (f *File) reopen(parse func(io.ReaderAt, int64, []byte) (*elfimage.Image, e
 	}
 }
 
-// Linkage returns what the loader binds the file's symbols by, read once; an error where that cannot be known.
+// Linkage returns what the loader binds the file's symbols by; an error where that cannot be known. It is read again
+// once nobody has it any more.
 func (f *File) Linkage() (*elfimage.Linkage, error) {
-	f.symbolsOnce.Do(func() {
-		f.linkErr = errors.New("the symbols cannot be read")
-		f.reopen(elfimage.ParseLoad, func(im *elfimage.Image) {
-			if l, known, err := im.Linkage(); err != nil {
-				f.linkErr = err
-			} else if known {
-				f.linkage, f.linkErr = l, nil
-			}
-		})
+	f.linking.Lock()
+	defer f.linking.Unlock()
+	if l := f.linkage.Value(); l != nil || f.linkErr != nil {
+		return l, f.linkErr
+	}
+	var read *elfimage.Linkage
+	f.linkErr = errors.New("the symbols cannot be read")
+	f.reopen(elfimage.ParseLoad, func(im *elfimage.Image) {
+		if l, known, err := im.Linkage(); err != nil {
+			f.linkErr = err
+		} else if known {
+			read, f.linkErr = l, nil
+		}
 	})
-	return f.linkage, f.linkErr
+	f.linkage = weak.Make(read)
+	return read, f.linkErr
 }
 
 // Calls reports whether the file calls a function of another one by a name, as far as its symbols show.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/files"
 )
 
 // maxLoadSymbols bounds the symbols that are looked at for one file and what it loads, far above what the largest
@@ -22,14 +23,14 @@ type Scope struct {
 	in      *Interpreter
 	Now     bool // nothing is bound late: see [Environment]
 	budget  int
-	has     map[*elfimage.Linkage]bool // its files
-	asserts bool                       // one of them has no DT_VERSYM: see Bind
+	has     map[*files.File]bool
+	asserts bool // one of them has no DT_VERSYM: see Bind
 }
 
 // NewScope returns the scope of found objects under a loader. An error names an object whose symbols cannot be read.
 func NewScope(in *Interpreter, objects []*Object) (*Scope, error) {
 	s, total := &Scope{in: in, objects: objects, budget: maxCompared,
-		has: make(map[*elfimage.Linkage]bool, len(objects))}, uint64(0)
+		has: make(map[*files.File]bool, len(objects))}, uint64(0)
 	for _, o := range objects {
 		l, err := o.File.Linkage()
 		if err != nil {
@@ -38,7 +39,7 @@ func NewScope(in *Interpreter, objects []*Object) (*Scope, error) {
 		if total += l.Symbols; total > maxLoadSymbols {
 			return nil, fmt.Errorf("the files have more than %d dynamic symbols in total", maxLoadSymbols)
 		}
-		s.links, s.has[l], s.asserts = append(s.links, l), true, s.asserts || !l.Versioned && l.Exports()
+		s.links, s.has[o.File], s.asserts = append(s.links, l), true, s.asserts || !l.Versioned && l.Exports()
 	}
 	return s, nil
 }
@@ -86,19 +87,19 @@ func (s *Scope) Unbound(o *Object) (out []Unbound, err error) {
 	// A file that was fully bound once is bound again if the same files are there. Many processes have the same
 	// libraries.
 	if enough := o.File.Enough.Load(); enough != nil && !s.asserts &&
-		!slices.ContainsFunc(*enough, func(f *elfimage.Linkage) bool { return !s.has[f] }) {
+		!slices.ContainsFunc(*enough, func(f *files.File) bool { return !s.has[f] }) {
 		return nil, nil
 	}
 	type key struct {
 		name, version string
 	}
 	var seen map[key]int
-	var enough []*elfimage.Linkage
+	var enough []*files.File
 	for i := range l.References {
 		r := &l.References[i]
 		at, aborts := s.bind(o, r)
 		if at >= 0 && !aborts {
-			if f := s.links[at]; !slices.Contains(enough, f) {
+			if f := s.objects[at].File; !slices.Contains(enough, f) {
 				enough = append(enough, f)
 			}
 			continue
