@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"cuda-runpath/pkg/check"
+	"cuda-runpath/pkg/explain"
 	"cuda-runpath/tests/tinyelf"
 )
 
@@ -80,7 +80,7 @@ func TestClosureKeptByNotes(t *testing.T) {
 	}
 	document, _ := audit("--json", "--closure", prog, other).Output()
 	var doc struct {
-		Summary check.Summary `json:"summary"`
+		Summary explain.Summary `json:"summary"`
 	}
 	if err := json.Unmarshal(document, &doc); err != nil {
 		t.Fatalf("%v: %s", err, document)

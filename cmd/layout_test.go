@@ -30,7 +30,7 @@ var rings = []ring{
 	{"load", "ldcache files loader process", "elf paths rules"},
 	{"starts", "scripts starts references", "elf paths rules gpu load"},
 	{"edit", "patchelf normal edit fixup", "elf paths rules load starts"},
-	{"find", "explain check audit manifest", "elf paths rules gpu load starts"},
+	{"find", "explain audit manifest", "elf paths rules gpu load starts"},
 	{"host", "host", "elf paths rules gpu load starts find"},
 	{"tell", "cli", "elf paths rules gpu load starts edit find host"},
 }
@@ -102,7 +102,7 @@ var linked = []struct{ tools, packages string }{
 		"edit normal files elfedit elfimage tree regular driver runpath resolution store remedy"},
 	{"autoPatchelf", "cli/autopatchelf fixup loader ldcache nixpkgs plainfile process scripts/syntax scripts/wrapper starts"},
 	{"noRunpathAmbiguity", "cli/ambiguity cli/findings cli/loading cli/sweep cli/walk cli/flags cli/command cli/urfave " +
-		"check finding remedy/change driver/stubcode driver/symbols explain forwardcompat process references gpucode nixpkgs host host/ldconf " +
+		"finding remedy/change driver/stubcode driver/symbols explain forwardcompat process references gpucode nixpkgs host host/ldconf " +
 		"loader ldcache files sysroot elfimage tree regular driver runpath resolution store remedy"},
 }
 

@@ -10,7 +10,6 @@ import (
 	"sort"
 	"strings"
 
-	"cuda-runpath/pkg/check"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/loader"
@@ -34,7 +33,7 @@ type Options struct {
 // An Audit examines files that belong together: what one of them lacks on its own
 // may be there in the load of another. Examine may be called concurrently.
 type Audit struct {
-	*check.Checker
+	*explain.System
 	loads, noted bool
 	imported     func() *starts.Imported
 	openers      starts.Openers
@@ -54,7 +53,8 @@ func New(l *loader.Loader, o Options) *Audit {
 	if o.Imported == nil {
 		o.Imported = func() *starts.Imported { return nil }
 	}
-	return &Audit{Checker: check.New(l, o.Options), loads: o.Loads, noted: o.Noted, imported: o.Imported,
+	o.Symbols = true
+	return &Audit{System: explain.New(l, o.Options), loads: o.Loads, noted: o.Noted, imported: o.Imported,
 		openers: o.Openers, known: newKnowledge()}
 }
 
@@ -63,12 +63,12 @@ type Pending struct {
 	path     string            // until it is examined
 	link     string            // the file that it is a hard link to, which is examined by that name
 	found    []finding.Finding // before it is examined
-	report   *check.Report
+	report   *explain.Report
 	subjects []*explain.Case // its starts of which something is left to report
 }
 
 // NewPending takes up a report that needs no examination.
-func NewPending(r *check.Report) *Pending { return &Pending{report: r} }
+func NewPending(r *explain.Report) *Pending { return &Pending{report: r} }
 
 // Take takes up an open file that is to be examined: its descriptor, or -1, is read from now alone.
 func (u *Audit) Take(path string, fd int) *Pending {
@@ -123,14 +123,14 @@ func (u *Audit) python(start process.Start) (found []finding.Finding) {
 
 // Script examines the text of a script at a path, whose beginning is head, also as a wrapper. It returns nil where there
 // is nothing to report.
-func (u *Audit) Script(p string, head []byte, text string, lang syntax.Language) *check.Report {
+func (u *Audit) Script(p string, head []byte, text string, lang syntax.Language) *explain.Report {
 	r := u.text(p, text, lang)
 	if !bytes.HasPrefix(head, []byte("#!")) {
 		return r
 	}
 	found := u.Wrapper(p)
 	if r == nil && found != nil {
-		r = &check.Report{Path: p, Outcome: check.Checked}
+		r = &explain.Report{Path: p, Outcome: explain.Checked}
 	}
 	if r != nil {
 		r.Findings = append(r.Findings, found...)
@@ -180,11 +180,11 @@ func (u *Audit) Examine(p *Pending) int {
 	path := p.path
 	if f := u.Loader.Files().Open(u.Loader.Absolute(path)); p.link != "" &&
 		!runpath.HasOrigin(f.List+" "+strings.Join(f.Needed, " ")) {
-		p.report = check.NewSkipped(path, "the same file as "+p.link)
+		p.report = explain.NewSkipped(path, "the same file as "+p.link)
 		return 0
 	}
 	for i, start := range u.starts(path) {
-		r := u.Checker.Examine(path, start, func(s *explain.Case, r *check.Report) {
+		r := u.System.Examine(path, start, func(s *explain.Case, r *explain.Report) {
 			settled := s.Settled()
 			u.known.learn(path, s)
 			// Only what is missing depends on the other files, and who loads the library: then, and only then, the
@@ -208,7 +208,7 @@ func (u *Audit) Examine(p *Pending) int {
 		}
 	}
 	p.report.Findings = append(p.report.Findings, p.found...)
-	if r := p.report; r.Outcome == check.Failed {
+	if r := p.report; r.Outcome == explain.Failed {
 		id, do := finding.Malformed, remedy.Do("the loader may still load it; restore the file if it is meant to work")
 		if errors.As(r.Err, new(loader.Unreadable)) {
 			id, do = finding.UnreadableFile, remedy.Do("run the audit again where the file can be read")
@@ -220,7 +220,7 @@ func (u *Audit) Examine(p *Pending) int {
 
 // Finish completes the report of an examined file, once all others have been
 // examined. The worst findings come first.
-func (u *Audit) Finish(p *Pending) *check.Report {
+func (u *Audit) Finish(p *Pending) *explain.Report {
 	for _, s := range p.subjects {
 		open := u.unresolved(s) // which may give what is settled another remedy
 		settled := slices.DeleteFunc(slices.Clone(s.Settled()), func(f finding.Finding) bool {

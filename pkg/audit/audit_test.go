@@ -16,7 +16,6 @@ import (
 	"sync"
 	"testing"
 
-	"cuda-runpath/pkg/check"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/loader"
@@ -85,7 +84,7 @@ func (f *folder) auditor(o loader.Options) *Audit {
 func (f *folder) ambiguity(name string) []finding.Finding {
 	f.Helper()
 	r := f.auditor(loader.Options{}).Ambiguity(f.dir + "/" + name)
-	if r.Outcome != check.Checked {
+	if r.Outcome != explain.Checked {
 		f.Fatalf("%s: %s %s", name, r.Outcome, r.Reason)
 	}
 	return r.Findings
@@ -475,8 +474,8 @@ func TestNoRunpathAmbiguity(t *testing.T) {
 
 // outcome is what an audit of the folder says.
 type outcome struct {
-	Reports []*check.Report
-	Summary check.Summary
+	Reports []*explain.Report
+	Summary explain.Summary
 }
 
 // audit examines all regular files that the paths name or that are below them.
@@ -725,7 +724,7 @@ func TestAudit(t *testing.T) {
 					f.Fatal(err)
 				}
 				a.Loader = l
-				return a.Checker.Examine("/"+hash[1:]+name, process.Start{}, func(s *explain.Case, r *check.Report) { r.Findings = s.Settled() }).Findings
+				return a.System.Examine("/"+hash[1:]+name, process.Start{}, func(s *explain.Case, r *explain.Report) { r.Findings = s.Settled() }).Findings
 			}
 			f.want(look("p-1/bin/p", tinyelf.Object{Stack: elf.PF_R | elf.PF_W, Interp: hash + "glibc-2.40/lib/ld-linux-x86-64.so.2"}.Needs("libc.so.6").With(elf.DT_RUNPATH, hash+"glibc-2.40/lib")))
 			f.want(look("p-2/bin/p", tinyelf.Object{Stack: elf.PF_R | elf.PF_W, Interp: hash + "glibc-2.40/lib/ld-linux-x86-64.so.2"}.Needs("libc.so.6").With(elf.DT_RUNPATH, hash+"glibc-2.39/lib")), "error libc-mismatch")
@@ -768,7 +767,7 @@ func TestBaselineAcceptsWhatIsThere(t *testing.T) {
 	if err := baseline.Read(&b); err != nil {
 		t.Fatal(err)
 	}
-	accepted := func() (s check.Summary) {
+	accepted := func() (s explain.Summary) {
 		for _, r := range f.audit(loader.Options{}, f.dir).Reports {
 			baseline.Accept(r)
 			s.Count(r)
@@ -1072,6 +1071,6 @@ func TestAFileForAndroid(t *testing.T) {
 		f.put(loader64[1:], lib("ld-linux-x86-64.so.2", "\x00/usr/lib/\x00release version 2.40\x00"))
 		f.put(file, map[string]tinyelf.Object{"android.bare": o, "musl.node": musl}[file])
 		a := f.auditor(loader.Options{Root: f.dir})
-		f.want(a.Checker.Examine("/"+file, process.Start{}, func(s *explain.Case, r *check.Report) { r.Findings = s.All() }).Findings, want...)
+		f.want(a.System.Examine("/"+file, process.Start{}, func(s *explain.Case, r *explain.Report) { r.Findings = s.All() }).Findings, want...)
 	}
 }

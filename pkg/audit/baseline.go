@@ -13,7 +13,7 @@ import (
 	"strings"
 	"sync"
 
-	"cuda-runpath/pkg/check"
+	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/store"
@@ -72,7 +72,7 @@ func (b *Baseline) Read(r io.Reader) error {
 
 // Accept marks the findings that the baseline has. A file that could not be examined counts
 // as examined where that is accepted.
-func (b *Baseline) Accept(r *check.Report) {
+func (b *Baseline) Accept(r *explain.Report) {
 	if b.accepted == nil {
 		b.accepted = map[string]bool{}
 	}
@@ -84,8 +84,8 @@ func (b *Baseline) Accept(r *check.Report) {
 		}
 		all = all && r.Findings[i].Accepted
 	}
-	if all && r.Outcome == check.Failed {
-		r.Outcome = check.Checked
+	if all && r.Outcome == explain.Failed {
+		r.Outcome = explain.Checked
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"sync"
 
-	"cuda-runpath/pkg/check"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/references"
 	"cuda-runpath/pkg/regular"
@@ -42,7 +41,7 @@ func Closure(paths []string) (roots, all []string, err error) {
 
 // KeptByNotes returns what resolution notes alone keep in the closure, all, of the store paths roots:
 // what no file there names in another place, of what the notes of some files alone name.
-func KeptByNotes(roots, all []string, reports []*check.Report) (kept []check.Kept, err error) {
+func KeptByNotes(roots, all []string, reports []*explain.Report) (kept []explain.Kept, err error) {
 	files := map[string][]string{} // whose notes alone name a store path
 	for _, r := range reports {
 		for _, object := range r.Noted {
@@ -77,7 +76,7 @@ func KeptByNotes(roots, all []string, reports []*check.Report) (kept []check.Kep
 			}
 		}
 		reach(roots)
-		k := check.Kept{Object: object, Files: files[object]}
+		k := explain.Kept{Object: object, Files: files[object]}
 		lost := append(slices.DeleteFunc(slices.Clone(all), func(p string) bool { return stay[p] }), object)
 		sizes, err := nixStore(append([]string{"-q", "--size"}, lost...)...)
 		if err != nil {
@@ -110,7 +109,7 @@ func namedBelow(dir, object string) (named bool) {
 }
 
 // KeptText says what was counted, a line for each.
-func KeptText(kept []check.Kept) string {
+func KeptText(kept []explain.Kept) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "resolution notes alone keep %s in the closure:", remedy.Count(len(kept), "store path"))
 	for _, k := range kept {

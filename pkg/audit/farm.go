@@ -112,7 +112,7 @@ func (u *Audit) Unchecked(paths []string, all []*Pending) (empty []*Pending) {
 	for _, p := range all {
 		seen = append(seen, p.report.Path)
 	}
-	for _, r := range u.Checker.Unchecked(paths, seen) {
+	for _, r := range u.System.Unchecked(paths, seen) {
 		empty = append(empty, &Pending{report: r})
 	}
 	return empty

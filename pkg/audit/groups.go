@@ -6,7 +6,7 @@ import (
 	"sort"
 	"strings"
 
-	"cuda-runpath/pkg/check"
+	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/remedy"
 )
@@ -23,7 +23,7 @@ type Group struct {
 const namedFiles = 3
 
 // Groups puts equal findings together, in the order in which they first occur.
-func Groups(reports []*check.Report) []*Group {
+func Groups(reports []*explain.Report) []*Group {
 	var out []*Group
 	known := map[string]*Group{}
 	for _, r := range reports {

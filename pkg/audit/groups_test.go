@@ -4,17 +4,16 @@ import (
 	"fmt"
 	"testing"
 
-	"cuda-runpath/pkg/check"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/remedy"
 )
 
 func TestGroups(t *testing.T) {
-	var reports []*check.Report
+	var reports []*explain.Report
 	for i := range 5 {
 		p := fmt.Sprintf("p%d", i)
-		reports = append(reports, &check.Report{Path: p, Findings: []finding.Finding{
+		reports = append(reports, &explain.Report{Path: p, Findings: []finding.Finding{
 			{ID: finding.EmptyEntry, Severity: finding.Error, Message: "entry 2 is empty", Remedy: remedy.Run("runpath", "normalize", p).And("; or not")},
 			{ID: finding.Unresolved, Severity: finding.Error, Message: fmt.Sprintf("lib%d.so is not found", i), Remedy: remedy.Do("add it")},
 		}})
@@ -42,23 +41,23 @@ func TestGroups(t *testing.T) {
 
 // Commands that differ in more than the file are not one command for all.
 func TestGroupOfDifferentCommands(t *testing.T) {
-	report := func(path, entry string) *check.Report {
-		return &check.Report{Path: path, Findings: []finding.Finding{{ID: finding.UnusedEntry, Severity: finding.Note, Message: "m", Remedy: remedy.Run("runpath", "edit", "--remove-entry", entry, path)}}}
+	report := func(path, entry string) *explain.Report {
+		return &explain.Report{Path: path, Findings: []finding.Finding{{ID: finding.UnusedEntry, Severity: finding.Note, Message: "m", Remedy: remedy.Run("runpath", "edit", "--remove-entry", entry, path)}}}
 	}
 	for other, want := range map[string]string{
 		"/x": "runpath edit --remove-entry /x /a /b",
 		"/y": "runpath edit --remove-entry /x /a (similarly for the others: see --json)",
 	} {
-		groups := Groups([]*check.Report{report("/a", "/x"), report("/b", other)})
+		groups := Groups([]*explain.Report{report("/a", "/x"), report("/b", other)})
 		if len(groups) != 1 || groups[0].Fix().Whole() != want {
 			t.Errorf("%d groups: %q, want %q", len(groups), groups[0].Fix().Whole(), want)
 		}
 	}
 	// What several load may be one file, which is named once.
-	same := func(path string) *check.Report {
-		return &check.Report{Path: path, Findings: []finding.Finding{{ID: "unresolved-dependency", Message: "m", Remedy: remedy.Run("runpath", "add", "/l", "/l/lib.so")}}}
+	same := func(path string) *explain.Report {
+		return &explain.Report{Path: path, Findings: []finding.Finding{{ID: "unresolved-dependency", Message: "m", Remedy: remedy.Run("runpath", "add", "/l", "/l/lib.so")}}}
 	}
-	if got := Groups([]*check.Report{same("/a"), same("/b")})[0].Fix().Whole(); got != "runpath add /l /l/lib.so" {
+	if got := Groups([]*explain.Report{same("/a"), same("/b")})[0].Fix().Whole(); got != "runpath add /l /l/lib.so" {
 		t.Error(got)
 	}
 }
@@ -73,16 +72,16 @@ func TestPathsBelowADirectory(t *testing.T) {
 
 // A file that could not be examined passes only where that, and all else of it, is accepted.
 func TestBaselineAndAFileThatFails(t *testing.T) {
-	failed := func(more ...finding.Finding) *check.Report {
-		return &check.Report{Path: "/a", Outcome: check.Failed, Findings: append([]finding.Finding{{ID: finding.Malformed, Severity: finding.Error}}, more...)}
+	failed := func(more ...finding.Finding) *explain.Report {
+		return &explain.Report{Path: "/a", Outcome: explain.Failed, Findings: append([]finding.Finding{{ID: finding.Malformed, Severity: finding.Error}}, more...)}
 	}
 	b := &Baseline{Update: true}
 	b.Accept(failed())
 	b.Update = false
 	for _, c := range []struct {
-		report *check.Report
-		want   check.Outcome
-	}{{failed(), check.Checked}, {failed(finding.Finding{ID: finding.EmptyEntry, Severity: finding.Error}), check.Failed}, {&check.Report{Path: "/a", Outcome: check.Failed}, check.Failed}} {
+		report *explain.Report
+		want   explain.Outcome
+	}{{failed(), explain.Checked}, {failed(finding.Finding{ID: finding.EmptyEntry, Severity: finding.Error}), explain.Failed}, {&explain.Report{Path: "/a", Outcome: explain.Failed}, explain.Failed}} {
 		if b.Accept(c.report); c.report.Outcome != c.want {
 			t.Errorf("%+v: %s, want %s", c.report.Findings, c.report.Outcome, c.want)
 		}

@@ -5,7 +5,7 @@ import (
 	"path"
 	"path/filepath"
 
-	"cuda-runpath/pkg/check"
+	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/remedy"
@@ -17,8 +17,8 @@ import (
 )
 
 // text examines the text of a script at a path; nil where there is nothing to report.
-func (u *Audit) text(p, text string, lang syntax.Language) *check.Report {
-	r := &check.Report{Path: p, Outcome: check.Checked}
+func (u *Audit) text(p, text string, lang syntax.Language) *explain.Report {
+	r := &explain.Report{Path: p, Outcome: explain.Checked}
 	places := scripts.Find(text, lang, nil)
 	for _, place := range places {
 		f := finding.Finding{ID: finding.DriverByName, Severity: finding.Note, Library: place.Library, Line: place.Line}

@@ -4,7 +4,6 @@ import (
 	"os"
 	"sync/atomic"
 
-	"cuda-runpath/pkg/check"
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/cli/findings"
 	"cuda-runpath/pkg/cli/flags"
@@ -12,6 +11,7 @@ import (
 	"cuda-runpath/pkg/cli/sweep"
 	"cuda-runpath/pkg/cli/walk"
 	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/loader"
@@ -49,19 +49,20 @@ not make it fail.`+walk.ExitStatus, "noRunpathAmbiguity app\nnoRunpathAmbiguity 
 		if err != nil {
 			return err
 		}
+		options.Symbols = true
 		options.CompatVerdict = host.CompatJudge(c.String("root"), "")
 		l, err := loader.New(loader.Options{NoTries: true, Opened: true, Root: c.String("root"),
 			ReadsNote: c.String("loader-reads-note")})
 		if err != nil {
 			return err
 		}
-		return checkAmbiguity(s, check.New(l, options), findings.Rooted(c, l, s))
+		return checkAmbiguity(s, explain.New(l, options), findings.Rooted(c, l, s))
 	}
 	return app
 }
 
-func checkAmbiguity(s *walk.Session, a *check.Checker, in func(string) string) error {
-	var sum check.Summary
+func checkAmbiguity(s *walk.Session, a *explain.System, in func(string) string) error {
+	var sum explain.Summary
 	var notELF atomic.Int64
 	var seen []string
 	from := &origins{}
@@ -73,7 +74,7 @@ func checkAmbiguity(s *walk.Session, a *check.Checker, in func(string) string) e
 		Visit: func(f *tree.File) (*findings.Checked, bool) {
 			if f.Err == nil && !f.ELF() {
 				notELF.Add(1)
-				return findings.CheckedFile(check.NewSkipped(in(f.Path), string(elfimage.NotELF))),
+				return findings.CheckedFile(explain.NewSkipped(in(f.Path), string(elfimage.NotELF))),
 					s.JSON || s.Verbose || s.Named(f.Path)
 			}
 			r := findings.Unexamined(f, in)
@@ -82,8 +83,8 @@ func checkAmbiguity(s *walk.Session, a *check.Checker, in func(string) string) e
 				r = a.Ambiguity(in(f.Path))
 				from.explain(r)
 			}
-			if r.Outcome == check.Failed && (sweep.Tolerates(s, f, r.Err) || sweep.Tolerates(s, f, sweep.ParseError(f))) {
-				r.Outcome = check.Skipped
+			if r.Outcome == explain.Failed && (sweep.Tolerates(s, f, r.Err) || sweep.Tolerates(s, f, sweep.ParseError(f))) {
+				r.Outcome = explain.Skipped
 			}
 			return findings.CheckedFile(r), true
 		},

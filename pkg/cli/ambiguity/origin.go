@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"cuda-runpath/pkg/check"
+	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/regular"
 	"cuda-runpath/pkg/store"
 )
@@ -104,7 +104,7 @@ func (o *origins) of(entry string) string {
 }
 
 // explain adds to each finding of a file which flag or input brought the entries that it is about.
-func (o *origins) explain(r *check.Report) {
+func (o *origins) explain(r *explain.Report) {
 	for i := range r.Findings {
 		f := &r.Findings[i]
 		positions := []int{f.Position}

@@ -15,7 +15,6 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"cuda-runpath/pkg/audit"
-	"cuda-runpath/pkg/check"
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/cli/findings"
 	"cuda-runpath/pkg/cli/flags"
@@ -76,7 +75,7 @@ runpath audit --sarif findings.sarif --baseline accepted app`,
 			if err != nil {
 				return err
 			}
-			return s.OrStopped(auditPaths(s, c), func(why string) any { return &check.Summary{Stopped: why} })
+			return s.OrStopped(auditPaths(s, c), func(why string) any { return &explain.Summary{Stopped: why} })
 		},
 	}
 }
@@ -249,18 +248,18 @@ type examined struct {
 func (r *auditing) visit(f *tree.File) (*examined, bool) {
 	r.visited.Add(1)
 	path := r.in(f.Path)
-	pending := func(about *check.Report) *examined {
+	pending := func(about *explain.Report) *examined {
 		return &examined{pending: audit.NewPending(about)}
 	}
 	switch {
 	case f.Err == nil && !f.ELF():
 		text, lang, err := scripts.Read(f)
 		if err != nil {
-			return pending(check.NewFailed(path, err)), true
+			return pending(explain.NewFailed(path, err)), true
 		}
 		about := r.whole.Script(path, f.Head(), text, lang)
 		if about == nil && r.named(f.Path) {
-			about = check.NewSkipped(f.Path, string(elfimage.NotELF))
+			about = explain.NewSkipped(f.Path, string(elfimage.NotELF))
 		}
 		return pending(about), about != nil
 	case f.Err == nil && f.SameAs != "":
@@ -410,8 +409,8 @@ type outFile struct {
 // audited is what an audit found.
 type audited struct {
 	paths   []string
-	reports []*check.Report
-	summary check.Summary
+	reports []*explain.Report
+	summary explain.Summary
 }
 
 func (f *outFile) save(stdout io.Writer, found *audited) error {

@@ -13,12 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/audit"
-	"cuda-runpath/pkg/check"
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/cli/edits"
 	"cuda-runpath/pkg/cli/walk"
 	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/edit/runpaths"
+	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/fixup"
@@ -127,7 +127,7 @@ func (f *fixing) walk(roots *tree.Roots) error {
 }
 
 // audit examines all starts of the tree as a loader sees them.
-func (f *fixing) audit(l *loader.Loader) (reports []*check.Report) {
+func (f *fixing) audit(l *loader.Loader) (reports []*explain.Report) {
 	a := audit.New(l, f.options)
 	for _, script := range f.scripts {
 		a.Wrapper(script)
@@ -148,7 +148,7 @@ func (f *fixing) audit(l *loader.Loader) (reports []*check.Report) {
 }
 
 // plan gives each file the changes of the findings, in their order, and says what they make of it.
-func (f *fixing) plan(reports []*check.Report, out *auditOutput) (planned []*fixed, err error) {
+func (f *fixing) plan(reports []*explain.Report, out *auditOutput) (planned []*fixed, err error) {
 	by := map[string]*fixed{}
 	for _, file := range f.files {
 		if file.first == "" {
@@ -245,7 +245,7 @@ func (x *fixed) would(t *tree.File, norm *normal.Maps, now *files.File) bool {
 }
 
 // keys are the errors and warnings of reports, by what makes two of them one. That this machine has no driver is none.
-func keys(reports []*check.Report) map[string]finding.Finding {
+func keys(reports []*explain.Report) map[string]finding.Finding {
 	all := map[string]finding.Finding{}
 	for _, r := range reports {
 		for _, x := range r.Findings {

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"cuda-runpath/pkg/check"
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/cli/walk"
 	"cuda-runpath/pkg/explain"
@@ -21,12 +20,12 @@ var page string
 
 // pageData is what the page's script shows.
 type pageData struct {
-	Title   string         `json:"title"`
-	Made    string         `json:"made"`
-	Summary *check.Summary `json:"summary"`
-	Rules   []pageRule     `json:"rules"`
-	Strings []string       `json:"strings"` // names and paths, which the files refer to by number
-	Files   []pageFile     `json:"files"`
+	Title   string           `json:"title"`
+	Made    string           `json:"made"`
+	Summary *explain.Summary `json:"summary"`
+	Rules   []pageRule       `json:"rules"`
+	Strings []string         `json:"strings"` // names and paths, which the files refer to by number
+	Files   []pageFile       `json:"files"`
 }
 
 type pageRule struct {
@@ -66,7 +65,7 @@ func writePage(w io.Writer, found *audited) error {
 		return n
 	}
 	for _, r := range found.reports {
-		if r.Outcome == check.Skipped {
+		if r.Outcome == explain.Skipped {
 			continue
 		}
 		f := pageFile{Path: r.Path, Tag: r.Tag, Entries: walk.EntriesOf(r.Entries), Reason: r.Reason,

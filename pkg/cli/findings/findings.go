@@ -6,7 +6,6 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"cuda-runpath/pkg/check"
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/cli/flags"
 	"cuda-runpath/pkg/cli/walk"
@@ -40,23 +39,23 @@ type Checked struct {
 	walk.Report
 	Findings []finding.Finding `json:"findings"`
 
-	Result *check.Report `json:"-"`
+	Result *explain.Report `json:"-"`
 }
 
 // CheckedFile is what a report says in the document and in the log, beside its findings.
-func CheckedFile(r *check.Report) *Checked {
+func CheckedFile(r *explain.Report) *Checked {
 	e := &Checked{walk.NewReport(r.Path, r.Entries), append([]finding.Finding{}, r.Findings...), r}
 	e.Reason, e.Tag = r.Reason, r.Tag
 	switch {
-	case r.Outcome == check.Failed:
+	case r.Outcome == explain.Failed:
 		e.Action = tree.Failed
-	case r.Outcome == check.Checked && len(r.Findings) == 0:
+	case r.Outcome == explain.Checked && len(r.Findings) == 0:
 		e.Line = "nothing to report"
-	case r.Outcome == check.Skipped:
+	case r.Outcome == explain.Skipped:
 		if e.Action = tree.Skipped; r.Err != nil {
 			e.Level = logrus.WarnLevel
 		}
-	case r.Outcome == check.Empty: // a finding says it
+	case r.Outcome == explain.Empty: // a finding says it
 		e.Action, e.Level = tree.Skipped, logrus.TraceLevel
 	}
 	return e
@@ -90,12 +89,12 @@ func Rooted(c *command.Line, l *loader.Loader, s *walk.Session) func(host string
 }
 
 // Unexamined returns the report of an ELF file that cannot, or need not, be examined.
-func Unexamined(f *tree.File, in func(string) string) *check.Report {
+func Unexamined(f *tree.File, in func(string) string) *explain.Report {
 	switch {
 	case f.Err != nil:
-		return check.NewFailed(in(f.Path), f.Err)
+		return explain.NewFailed(in(f.Path), f.Err)
 	case f.SameAs != "":
-		return check.NewSkipped(in(f.Path), "the same file as "+in(f.SameAs))
+		return explain.NewSkipped(in(f.Path), "the same file as "+in(f.SameAs))
 	}
 	return nil
 }

@@ -1,10 +1,9 @@
-package check
+package explain
 
 import (
 	"fmt"
 	"slices"
 
-	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
@@ -34,7 +33,7 @@ type Report struct {
 	// an audit asks for them.
 	Noted []string
 	// Load is what the loader would load, where an audit asks for it.
-	Load *explain.File
+	Load *File
 }
 
 // NewSkipped returns the report of a file that is not examined, and why.
