@@ -18,7 +18,7 @@ import (
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/cli/findings"
 	"cuda-runpath/pkg/cli/flags"
-	"cuda-runpath/pkg/cli/gpus"
+	"cuda-runpath/pkg/cli/gpu"
 	"cuda-runpath/pkg/cli/loading"
 	"cuda-runpath/pkg/cli/sweep"
 	"cuda-runpath/pkg/cli/walk"
@@ -65,7 +65,7 @@ runpath audit --sarif findings.sarif --baseline accepted app`,
 					"otherwise; autoPatchelf --undo takes it back"},
 			flags.Writing[0], command.DryRunFlag,
 			findings.InPackage, command.RootFlag, findings.Ignore, flags.Strict, loading.AssumeDriver, loading.CPU,
-			loading.ReadsNote, gpus.For,
+			loading.ReadsNote, gpu.For,
 		}, flags.Search...), flags.Tree...),
 		Action: func(c *command.Line) error {
 			if c.Bool("list-findings") || c.IsSet("explain") {
@@ -95,7 +95,7 @@ func auditPaths(s *walk.Session, c *command.Line) error {
 		return err
 	}
 	options := audit.Options{Options: every, Loads: c.String("html") != ""}
-	if options.GPUs, err = gpus.Targets(s, c, gpus.General); err != nil {
+	if options.GPUs, err = gpu.Targets(s, c, gpu.General); err != nil {
 		return err
 	}
 	options.CompatVerdict = host.CompatJudge(c.String("root"), c.String("assume-driver"))

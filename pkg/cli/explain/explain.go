@@ -17,7 +17,7 @@ import (
 
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/cli/flags"
-	"cuda-runpath/pkg/cli/gpus"
+	"cuda-runpath/pkg/cli/gpu"
 	"cuda-runpath/pkg/cli/loading"
 	"cuda-runpath/pkg/cli/walk"
 	"cuda-runpath/pkg/elfimage"
@@ -65,7 +65,7 @@ runpath explain --dot app/bin/app | dot -Tsvg > app.svg`,
 			{Name: "undefined", Usage: "also list the symbols that nothing loaded at start defines (ldd -r)"},
 			{Name: "versions", Usage: "also list the symbol versions that each file needs, and from which file (ldd -v)"},
 			{Name: "dot", Usage: "print a graph for Graphviz"},
-			gpus.For,
+			gpu.For,
 			command.RootFlag, loading.AssumeDriver, loading.CPU, loading.ReadsNote, command.JSONFlag,
 			command.VerboseFlag("show all of a directory, and also follow names that a library might open"),
 			command.QuietFlag("do not list the places searched for missing libraries"),
@@ -83,7 +83,7 @@ runpath explain --dot app/bin/app | dot -Tsvg > app.svg`,
 			if err != nil {
 				return err
 			}
-			gpus, err := gpus.Targets(s, c, gpus.General)
+			gpus, err := gpu.Targets(s, c, gpu.General)
 			if err != nil {
 				return err
 			}

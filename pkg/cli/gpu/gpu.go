@@ -1,3 +1,4 @@
+// Package gpu is the command `runpath gpu`, and the flag --for of all commands that compare code with GPUs.
 package gpu
 
 import (
@@ -11,7 +12,6 @@ import (
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/cli/findings"
 	"cuda-runpath/pkg/cli/flags"
-	"cuda-runpath/pkg/cli/gpus"
 	"cuda-runpath/pkg/cli/sweep"
 	"cuda-runpath/pkg/cli/walk"
 	"cuda-runpath/pkg/explain"
@@ -34,7 +34,7 @@ runpath gpu --for 8.6,9.0+PTX app`,
 nothing is unpacked. The code is listed by architecture. With --for the exit status is 1 if a file has GPU code but
 none that one of the GPUs can run: its kernels stop there with error 209, "no kernel image is available", or 500,
 "named symbol not found".`,
-		Flags: []*command.Flag{gpus.For,
+		Flags: []*command.Flag{For,
 			strictFlag, {Name: "warn", Usage: "with --for: code that is missing is a warning"}, nixFlag, flags.Malformed,
 			{Kind: command.String, Name: "cuda", Check: checkCUDA,
 				Usage: "with --for: the driver supports CUDA `VERSION`, as nvidia-smi says; newer PTX counts as missing"},
@@ -42,7 +42,7 @@ none that one of the GPUs can run: its kernels stop there with error 209, "no ke
 			command.VerboseFlag("with --for also show code that is not needed, and what is compiled at the first start"),
 			command.QuietFlag("report problems only")},
 		Action: walk.With(func(s *walk.Session, c *command.Line) error {
-			targets, err := gpus.Targets(s, c, gpus.General)
+			targets, err := Targets(s, c, General)
 			if err != nil {
 				return s.OrStopped(err, noGPUs)
 			}

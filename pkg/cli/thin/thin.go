@@ -17,7 +17,6 @@ import (
 	"cuda-runpath/pkg/cli/editing"
 	"cuda-runpath/pkg/cli/flags"
 	"cuda-runpath/pkg/cli/gpu"
-	"cuda-runpath/pkg/cli/gpus"
 	"cuda-runpath/pkg/cli/sweep"
 	"cuda-runpath/pkg/cli/walk"
 	"cuda-runpath/pkg/edit"
@@ -44,7 +43,7 @@ edited copy takes the file's place, after it has been compared with the file. On
 with error 209, and a mark in the file says why. Installing the package again undoes it; until then the hashes in a
 wheel's RECORD do not match. --dry-run says how much would go.`,
 		Flags: []*command.Flag{
-			{Kind: command.String, Name: gpus.For.Name, Check: gpus.Check,
+			{Kind: command.String, Name: gpu.For.Name, Check: gpu.Check,
 				Usage: "the GPUs of `LIST`: 9.0,8.6+PTX, sm_90a, 90-real;86-virtual, names such as H100, or native for those of " +
 					"this machine; +PTX keeps PTX for later ones"},
 			{Name: "keep-ptx", Usage: "keep all PTX"},
@@ -65,13 +64,13 @@ wheel's RECORD do not match. --dry-run says how much would go.`,
 }
 
 func thinAction(s *walk.Session, c *command.Line) error {
-	targets, err := gpus.Targets(s, c, func(t gpucode.Target) error {
+	targets, err := gpu.Targets(s, c, func(t gpucode.Target) error {
 		if s.InPackage || gpu.HasCodeFor(s, t.Capability) {
 			return nil
 		}
 		return command.Misusef(
 			"--for %s: no GPU with this number is known here, and no file has code for it: code that is in use would be "+
-				"removed for good. %s", t.Arch, gpus.Meant(t))
+				"removed for good. %s", t.Arch, gpu.Meant(t))
 	})
 	if err != nil {
 		return s.OrStopped(err, func(why string) any {
