@@ -127,7 +127,7 @@ func TestWhatEveryStartPaysFor(t *testing.T) {
 			t.Errorf("%s is linked into cmd/runpath", pkg)
 		}
 	}
-	if slices.Contains(strings.Fields(tool(t, "go", "list", "-tags", shippedTags, "-deps", "./hostDriver")), "cuda-runpath/pkg/cli/walk") {
+	if slices.Contains(strings.Fields(tool(t, "go", "list", "-tags", shippedTags, "-deps", "./hostDriver")), "cuda-runpath/pkg/cli/session") {
 		t.Error("the commands that edit are linked into cmd/hostDriver, which each program is started with")
 	}
 

@@ -8,8 +8,7 @@ import (
 	"cuda-runpath/pkg/cli/findings"
 	"cuda-runpath/pkg/cli/flags"
 	"cuda-runpath/pkg/cli/loading"
-	"cuda-runpath/pkg/cli/sweep"
-	"cuda-runpath/pkg/cli/walk"
+	"cuda-runpath/pkg/cli/session"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/finding"
@@ -36,12 +35,12 @@ a warning where only a call of it fails.
 
 The report names the file, the library, each candidate with its position, which one wins, and the fix. A library that
 both a compat directory and the driver link provide is not ambiguous when they stand in that order. Warnings alone do
-not make it fail.`+walk.ExitStatus, "noRunpathAmbiguity app\nnoRunpathAmbiguity --ignore 'libnpp*' app")
+not make it fail.`+session.ExitStatus, "noRunpathAmbiguity app\nnoRunpathAmbiguity --ignore 'libnpp*' app")
 	app.Common = []string{"ignore", "strict", "driver-link", "compat", "json", "verbose"}
 	app.Flags = append(append(append(app.Flags, findings.Ignore, flags.Strict, command.RootFlag, loading.ReadsNote,
 		flags.Malformed, findings.InPackage, hook), flags.Search...), flags.Tree...)
 	app.Action = func(c *command.Line) error {
-		s, err := walk.Start(c, findings.RootOr(c))
+		s, err := session.Start(c, findings.RootOr(c))
 		if err != nil {
 			return err
 		}
@@ -61,7 +60,7 @@ not make it fail.`+walk.ExitStatus, "noRunpathAmbiguity app\nnoRunpathAmbiguity 
 	return app
 }
 
-func checkAmbiguity(s *walk.Session, a *explain.System, in func(string) string) error {
+func checkAmbiguity(s *session.Session, a *explain.System, in func(string) string) error {
 	var sum explain.Summary
 	var notELF atomic.Int64
 	var seen []string
@@ -69,7 +68,7 @@ func checkAmbiguity(s *walk.Session, a *explain.System, in func(string) string) 
 	if s.InPackage {
 		from = originsOf(os.Getenv)
 	}
-	run := sweep.Sweep[*findings.Checked]{
+	run := session.Sweep[*findings.Checked]{
 		Options: tree.Options{FollowArguments: true},
 		Visit: func(f *tree.File) (*findings.Checked, bool) {
 			if f.Err == nil && !f.ELF() {
@@ -83,7 +82,7 @@ func checkAmbiguity(s *walk.Session, a *explain.System, in func(string) string) 
 				r = a.Ambiguity(in(f.Path))
 				from.explain(r)
 			}
-			if r.Outcome == explain.Failed && (sweep.Tolerates(s, f, r.Err) || sweep.Tolerates(s, f, sweep.ParseError(f))) {
+			if r.Outcome == explain.Failed && (s.Tolerates(f, r.Err) || s.Tolerates(f, session.ParseError(f))) {
 				r.Outcome = explain.Skipped
 			}
 			return findings.CheckedFile(r), true
@@ -113,7 +112,7 @@ func checkAmbiguity(s *walk.Session, a *explain.System, in func(string) string) 
 			}
 			return all
 		},
-		End: func(all *walk.Summary, _ int) (any, string) {
+		End: func(all *session.Summary, _ int) (any, string) {
 			sum.Skipped += int(notELF.Load())
 			sum.Stopped = all.Stopped
 			return &sum, sum.Line(s.Verbose)

@@ -20,8 +20,7 @@ import (
 	"cuda-runpath/pkg/cli/flags"
 	"cuda-runpath/pkg/cli/gpu"
 	"cuda-runpath/pkg/cli/loading"
-	"cuda-runpath/pkg/cli/sweep"
-	"cuda-runpath/pkg/cli/walk"
+	"cuda-runpath/pkg/cli/session"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/finding"
@@ -71,7 +70,7 @@ runpath audit --sarif findings.sarif --baseline accepted app`,
 			if c.Bool("list-findings") || c.IsSet("explain") {
 				return explainFindings(c)
 			}
-			s, err := walk.Start(c, findings.RootOr(c))
+			s, err := session.Start(c, findings.RootOr(c))
 			if err != nil {
 				return err
 			}
@@ -89,7 +88,7 @@ func kinds() (words []command.Word) {
 }
 
 // auditPaths carries out what a command line of audit asks for.
-func auditPaths(s *walk.Session, c *command.Line) error {
+func auditPaths(s *session.Session, c *command.Line) error {
 	every, err := findings.Options(c)
 	if err != nil {
 		return err
@@ -192,7 +191,7 @@ type auditOutput struct {
 
 // auditing is one run over the files of a session.
 type auditing struct {
-	*walk.Session
+	*session.Session
 	auditOutput
 	whole *audit.Audit             // what is known of all files together
 	in    func(host string) string // what names files as the system below the root does
@@ -206,7 +205,7 @@ type auditing struct {
 // runAudit reports everything that is wrong with the run path of each file. It
 // returns command.ErrFailed where there is an error that the baseline does not have, or a
 // file could not be examined.
-func runAudit(s *walk.Session, whole *audit.Audit, in func(string) string, o auditOutput) error {
+func runAudit(s *session.Session, whole *audit.Audit, in func(string) string, o auditOutput) error {
 	if err := o.read(); err != nil {
 		return err
 	}
@@ -218,7 +217,7 @@ func runAudit(s *walk.Session, whole *audit.Audit, in func(string) string, o aud
 		r.links = audit.Farm(s.Paths)
 		s.Paths = slices.Concat(s.Paths, r.links)
 	}
-	failed := (&sweep.Sweep[*examined]{
+	failed := (&session.Sweep[*examined]{
 		Options: tree.Options{FollowArguments: true}, Visit: r.visit, Together: r.together, Tell: r.tell, End: r.end,
 	}).Run(s)
 	if failed != nil && !errors.Is(failed, command.ErrFailed) {
@@ -318,7 +317,7 @@ func (r *auditing) tell(c *examined) {
 }
 
 // end prints the findings, those that are alike as one.
-func (r *auditing) end(all *walk.Summary, _ int) (any, string) {
+func (r *auditing) end(all *session.Summary, _ int) (any, string) {
 	sum := &r.found.summary
 	sum.Stopped, sum.Gone = all.Stopped, r.accepted.Gone(r.ignore)
 	groups := audit.Groups(r.found.reports)
@@ -334,7 +333,7 @@ func (r *auditing) end(all *walk.Summary, _ int) (any, string) {
 	}
 	if parts != nil {
 		r.Say("%s: %s: %s", command.Printable(remedy.Common(files)), r.Ink.Paint(command.Yellow, string(finding.Warning)),
-			walk.Unreached(parts))
+			session.Unreached(parts))
 	}
 	for _, g := range groups {
 		if !brief(&g.Finding) {
@@ -367,7 +366,7 @@ func (r *auditing) save() error {
 		}
 	}
 	if r.accepted.Update && !r.Quiet {
-		r.Say("%s: %s", command.Printable(r.baseline), walk.Count(r.accepted.Len(), "accepted finding", "accepted findings"))
+		r.Say("%s: %s", command.Printable(r.baseline), session.Count(r.accepted.Len(), "accepted finding", "accepted findings"))
 	}
 	return nil
 }

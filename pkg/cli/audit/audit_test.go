@@ -15,7 +15,7 @@ import (
 
 	"cuda-runpath/pkg/audit"
 	"cuda-runpath/pkg/cli/command"
-	"cuda-runpath/pkg/cli/walk"
+	"cuda-runpath/pkg/cli/session"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/tests/tinyelf"
 )
@@ -42,7 +42,7 @@ func (f auditFolder) audit(o auditOutput, paths ...string) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	s := &walk.Session{Context: context.Background(), Paths: paths, JSON: true, Jobs: 2, Stdout: io.Discard, Log: walk.NewLog(io.Discard, false, false)}
+	s := &session.Session{Context: context.Background(), Paths: paths, JSON: true, Jobs: 2, Stdout: io.Discard, Log: session.NewLog(io.Discard, false, false)}
 	if err := runAudit(s, audit.New(l, audit.Options{Loads: o.html != ""}), func(p string) string { return p }, o); err != nil && err != command.ErrFailed {
 		f.Fatal(err)
 	}

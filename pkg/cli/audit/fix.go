@@ -15,7 +15,7 @@ import (
 	"cuda-runpath/pkg/audit"
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/cli/edits"
-	"cuda-runpath/pkg/cli/walk"
+	"cuda-runpath/pkg/cli/session"
 	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/edit/runpaths"
 	"cuda-runpath/pkg/explain"
@@ -38,7 +38,7 @@ var fixable = []string{finding.StubEntry, finding.StubLoaded, finding.EmptyEntry
 
 // fixing is one run that carries remedies out.
 type fixing struct {
-	*walk.Session
+	*session.Session
 	options  audit.Options
 	loader   *loader.Loader
 	settings normal.Settings
@@ -61,7 +61,7 @@ type fixed struct {
 
 // fix carries out the remedies of a tree, but for those that would add a finding to one of its starts. It returns a
 // loader that sees what is then there, in a dry run what would be; nil where files have changed, and a new one does.
-func fix(s *walk.Session, c *command.Line, l *loader.Loader, options audit.Options, out *auditOutput) (
+func fix(s *session.Session, c *command.Line, l *loader.Loader, options audit.Options, out *auditOutput) (
 	*loader.Loader, error) {
 	if out.rooted || out.closure || out.accepted.Update {
 		return nil, command.Misuse("--fix changes files of this system that are named: not with --root, --closure, " +

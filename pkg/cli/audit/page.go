@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"cuda-runpath/pkg/cli/command"
-	"cuda-runpath/pkg/cli/walk"
+	"cuda-runpath/pkg/cli/session"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/finding"
 )
@@ -68,7 +68,7 @@ func writePage(w io.Writer, found *audited) error {
 		if r.Outcome == explain.Skipped {
 			continue
 		}
-		f := pageFile{Path: r.Path, Tag: r.Tag, Entries: walk.EntriesOf(r.Entries), Reason: r.Reason,
+		f := pageFile{Path: r.Path, Tag: r.Tag, Entries: session.EntriesOf(r.Entries), Reason: r.Reason,
 			Findings: append([]finding.Finding{}, r.Findings...), Tree: [][6]int{}}
 		if r.Load != nil {
 			f.Loader = r.Load.Loader

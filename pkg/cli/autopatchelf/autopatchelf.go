@@ -20,7 +20,7 @@ import (
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/cli/edits"
 	"cuda-runpath/pkg/cli/flags"
-	"cuda-runpath/pkg/cli/walk"
+	"cuda-runpath/pkg/cli/session"
 	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/fixup"
@@ -55,7 +55,7 @@ status 1 for a PATH that does not exist or that no record mentions, so a typo sh
 It also reads the command line of nixpkgs' auto-patchelf: with --paths, the options --paths, --libs,
 --runtime-dependencies, --append-rpaths and --ignore-missing take lists, up to the next option, and --extra-args takes
 the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths are replaced, and there is no record.`+
-			walk.ExitStatus,
+			session.ExitStatus,
 		"autoPatchelf --libs /nix/store/...-gcc-lib/lib .venv\n"+
 			"autoPatchelf --tool autoAddDriverRunpath app\nautoPatchelf --undo .venv")
 	app.Common = []string{"libs", "interpreter", "ignore-missing", "tool", "undo", "dry-run"}
@@ -126,7 +126,7 @@ the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths a
 				return nil
 			}
 		}
-		session, err := walk.Start(c, paths)
+		s, err := session.Start(c, paths)
 		if err != nil {
 			return err
 		}
@@ -134,9 +134,9 @@ the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths a
 			return command.Misuse("--force is for --undo")
 		}
 		if c.Bool("undo") {
-			return undo(session, c)
+			return undo(s, c)
 		}
-		a, err := newAutoPatchelf(c, session)
+		a, err := newAutoPatchelf(c, s)
 		if err != nil {
 			return err
 		}
@@ -160,7 +160,7 @@ func usualPaths(all []string, undo bool) []string {
 
 // autoPatchelf is one run.
 type autoPatchelf struct {
-	*walk.Session
+	*session.Session
 	sources    fixup.Sources
 	settings   fixup.Settings
 	hints      *fixup.Hints
@@ -172,7 +172,7 @@ type autoPatchelf struct {
 	pythons  starts.Openers
 }
 
-func newAutoPatchelf(c *command.Line, s *walk.Session) (*autoPatchelf, error) {
+func newAutoPatchelf(c *command.Line, s *session.Session) (*autoPatchelf, error) {
 	a := &autoPatchelf{Session: s, hints: &fixup.Hints{},
 		structured: c.Bool("structured-logs")}
 	if a.structured && s.JSON {
@@ -353,7 +353,7 @@ func (a *autoPatchelf) readHints(name string) error {
 	}
 	if n := a.hints.Unread - before; n > 0 {
 		a.Log.Warnf("--hints %s: %s in no format that is known (\"SONAME ATTRIBUTE\", or what nix-locate prints): %s", name,
-			walk.Count(n, "line is", "lines are"), command.Printable(a.hints.First))
+			session.Count(n, "line is", "lines are"), command.Printable(a.hints.First))
 	}
 	return nil
 }
@@ -441,7 +441,7 @@ func (a *autoPatchelf) change(index *fixup.Index, plans []*fixup.Plan, records *
 }
 
 // waiting says for whom a run waits.
-func waiting(s *walk.Session) func(tree string) {
+func waiting(s *session.Session) func(tree string) {
 	return func(tree string) {
 		s.Log.WithField("path", tree).Warn("waiting for another autoPatchelf run on this tree to finish")
 	}
@@ -460,7 +460,7 @@ func (a *autoPatchelf) tellOutside(links []string) {
 	a.Log.Warnf(
 		"%s to libraries outside the tree, which are left as they are: %s. Links are not followed; if a package manager "+
 			"made them (uv with --link-mode symlink), let it make copies (--link-mode copy) and run this again",
-		walk.Count(len(links), "symbolic link leads", "symbolic links lead"), command.Printable(first))
+		session.Count(len(links), "symbolic link leads", "symbolic links lead"), command.Printable(first))
 }
 
 // tellOpened says which packages --opened has added, and how much they add to a closure.
@@ -493,7 +493,7 @@ func (a *autoPatchelf) tellUnstarted(resolver *fixup.Resolver, plans []*fixup.Pl
 		a.Log.Warnf(
 			"%s not start here: the loader that %s, %s, %s; fix: --interpreter %s gives them one that is here; on NixOS, "+
 				"programs.nix-ld.enable = true lets them start as they are",
-			walk.Count(n[in], "program does", "programs do"), askFor(n[in], p.Object.Path), command.Printable(in), p.NoLoader,
+			session.Count(n[in], "program does", "programs do"), askFor(n[in], p.Object.Path), command.Printable(in), p.NoLoader,
 			remedy.Quote(usual))
 	}
 	for _, python := range a.pythons { // which a run on the tree leaves alone, as all that is outside
@@ -525,7 +525,7 @@ type libraryReport struct {
 
 // patchReport is one element of "files".
 type patchReport struct {
-	walk.Report
+	session.Report
 	Missing     []string           `json:"missing,omitempty"`
 	Interpreter *interpreterReport `json:"interpreter,omitempty"`
 	Libraries   []libraryReport    `json:"libraries"`
@@ -547,7 +547,7 @@ type missingReport struct {
 
 // patchSummary is the JSON document's "summary".
 type patchSummary struct {
-	*walk.Summary
+	*session.Summary
 	Missing []missingReport `json:"missing"`
 }
 
@@ -585,7 +585,7 @@ func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plan
 		}
 		if p.Result.Edited && r.Action == tree.Edited {
 			if edited++; moreEdits && edited > 1 {
-				r.Line, r.Info = walk.OtherEdits, nil
+				r.Line, r.Info = session.OtherEdits, nil
 			}
 		}
 		if p.Result.Edited && !a.inPlace && !a.DryRun {
@@ -598,7 +598,7 @@ func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plan
 		a.Log.Warnf("%d more warnings (-v lists them)", warned-1)
 	}
 	for _, path := range a.Paths {
-		if plans != nil && stopped == nil && walk.OneFile([]string{path}) && a.Singled(path) &&
+		if plans != nil && stopped == nil && session.OneFile([]string{path}) && a.Singled(path) &&
 			!slices.ContainsFunc(plans, func(p *fixup.Plan) bool { return p.Object.Path == path }) {
 			a.Log.WithField("path", path).Infof("skipped: %s", elfimage.NotELF)
 		}
@@ -608,7 +608,7 @@ func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plan
 	for _, c := range []fixup.LibC{fixup.GLibC, fixup.Musl} {
 		if n := others[c]; n > 0 {
 			a.Log.Infof("%s linked against %s %s skipped: programs here run on another C library",
-				walk.Count(n, "file that was", "files that were"), c, map[bool]string{true: "is", false: "are"}[n == 1])
+				session.Count(n, "file that was", "files that were"), c, map[bool]string{true: "is", false: "are"}[n == 1])
 		}
 	}
 	if a.structured {
@@ -621,7 +621,7 @@ func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plan
 			a.Log.Warn(text)
 		}
 		for _, m := range resolver.Absences(plans, a.hints) {
-			report := missingReport{m.Name, m.NeededBy, walk.EntriesOf(m.Reasons()), walk.EntriesOf(m.Attributes),
+			report := missingReport{m.Name, m.NeededBy, session.EntriesOf(m.Reasons()), session.EntriesOf(m.Attributes),
 				m.Remedy(a.settings.Mode)}
 			missing = append(missing, report)
 			level := logrus.ErrorLevel
@@ -639,11 +639,11 @@ func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plan
 		}
 	}
 	if len(parts) > 0 {
-		a.Log.Warn(walk.Unreached(parts))
+		a.Log.Warn(session.Unreached(parts))
 	}
 	line := t.Sum.String()
 	if n := len(missing); n > 0 {
-		line += ", " + walk.Count(n, "library missing", "libraries missing")
+		line += ", " + session.Count(n, "library missing", "libraries missing")
 	}
 	err := t.End(&patchSummary{&t.Sum, missing}, line)
 	if err == nil && len(missing) > len(parts) {
@@ -662,8 +662,8 @@ func (a *autoPatchelf) apart(m *fixup.Absence, plans []*fixup.Plan) bool {
 // reportOf is what a result has for the document: what was in the file and what is.
 func reportOf(res *fixup.Result) *patchReport {
 	found, now := res.Before, res.After
-	r := &patchReport{Report: walk.NewReport(res.Path, runpath.Parse(found.List)), Libraries: []libraryReport{}}
-	r.Tag, r.After = edits.TagName(now.Tag), walk.EntriesOf(runpath.Parse(now.List))
+	r := &patchReport{Report: session.NewReport(res.Path, runpath.Parse(found.List)), Libraries: []libraryReport{}}
+	r.Tag, r.After = edits.TagName(now.Tag), session.EntriesOf(runpath.Parse(now.List))
 	if now.Interpreter != found.Interpreter {
 		r.Interpreter = &interpreterReport{found.Interpreter, now.Interpreter}
 	}
@@ -803,7 +803,7 @@ func (a *autoPatchelf) events(plans []*fixup.Plan) {
 }
 
 // undo takes back what records tell of the session's paths.
-func undo(s *walk.Session, c *command.Line) error {
+func undo(s *session.Session, c *command.Line) error {
 	t := s.Telling()
 	paths := slices.DeleteFunc(slices.Clone(s.Paths), func(path string) bool {
 		real, err := regular.Real(path)
@@ -812,7 +812,7 @@ func undo(s *walk.Session, c *command.Line) error {
 		}
 		err, _ = s.Refuse(real, true)
 		if err != nil {
-			r := walk.NewReport(path, nil)
+			r := session.NewReport(path, nil)
 			r.Fail(err)
 			t.File(&patchReport{Report: r, Libraries: []libraryReport{}})
 		}
@@ -825,7 +825,7 @@ func undo(s *walk.Session, c *command.Line) error {
 	}, func(u fixup.Undone) {
 		if u.Gone.N > 0 {
 			s.Log.WithField("path", u.Path).Warnf("dropped %s from the record: gone, such as %s",
-				walk.Count(u.Gone.N, "file", "files"), command.Printable(u.Gone.First))
+				session.Count(u.Gone.N, "file", "files"), command.Printable(u.Gone.First))
 			return
 		}
 		r := reportOf(&u.Result)

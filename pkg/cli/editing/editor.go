@@ -8,7 +8,7 @@ import (
 
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/cli/edits"
-	"cuda-runpath/pkg/cli/walk"
+	"cuda-runpath/pkg/cli/session"
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/driver/symbols"
 	"cuda-runpath/pkg/edit/runpaths"
@@ -24,7 +24,7 @@ type Editor struct {
 	normal.Settings
 	// Offer is where the driver-provided stubs found are linked; "" for nowhere.
 	Offer   string
-	session *walk.Session
+	session *session.Session
 }
 
 // newEditor reads the editing flags.
@@ -47,7 +47,7 @@ func newEditor(c *command.Line) (*Editor, error) {
 
 // outcome is a file's report, and what the walk needs of it at its end.
 type outcome struct {
-	walk.Report
+	session.Report
 	Missing []string `json:"missing,omitempty"` // needed libraries that only a removed stub directory offered
 
 	result *runpaths.Result
@@ -55,7 +55,7 @@ type outcome struct {
 
 // Files edits files as the editing flags and configure say.
 func Files(c *command.Line, paths []string, configure func(*Editor) error) error {
-	s, err := walk.Start(c, paths)
+	s, err := session.Start(c, paths)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (e *Editor) Apply(names []string) error {
 
 // run edits the session's files. It returns command.ErrFailed where a file failed, after
 // all others were done.
-func (e *Editor) run(s *walk.Session) error {
+func (e *Editor) run(s *session.Session) error {
 	e.Normal, e.Edit.Offer = normal.New(e.Settings), e.Offer != ""
 	e.session, e.Note.Maps = s, e.Normal
 	offered := runpaths.OfferIn(e.Offer, e.Normal)
@@ -159,10 +159,10 @@ func (e *Editor) notes(result *runpaths.Result) (notes []string) {
 	}
 	if n.Empties > 0 && e.KeepEmpty {
 		add("kept %s, for which the loader searches the working directory",
-			walk.Count(n.Empties, "empty entry", "empty entries"))
+			session.Count(n.Empties, "empty entry", "empty entries"))
 	} else if n.Empties > 0 {
 		add("dropped %s, for which the loader searched the working directory",
-			walk.Count(n.Empties, "empty entry", "empty entries"))
+			session.Count(n.Empties, "empty entry", "empty entries"))
 	}
 	for _, dir := range n.Duplicates {
 		if e.Dedupe {

@@ -8,8 +8,7 @@ import (
 
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/cli/edits"
-	"cuda-runpath/pkg/cli/sweep"
-	"cuda-runpath/pkg/cli/walk"
+	"cuda-runpath/pkg/cli/session"
 	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/edit/runpaths"
 	"cuda-runpath/pkg/tree"
@@ -28,11 +27,11 @@ func Tag(c *command.Line) runpaths.Tag {
 
 // Run edits the session's files: visit one of them, in several goroutines. Files that are not
 // ELF files, as most files of most trees, are counted, and told of where that is asked for.
-func Run[R walk.Reported](s *walk.Session, visit func(*tree.File) R, tell func(R), end func()) error {
+func Run[R session.Reported](s *session.Session, visit func(*tree.File) R, tell func(R), end func()) error {
 	// Should nobody read what we say any more, finish the files all the same, and
 	// let the exit status tell. The signal would end us between two of them.
 	signal.Ignore(unix.SIGPIPE)
-	return (&sweep.Sweep[R]{
+	return (&session.Sweep[R]{
 		Options: tree.Options{Leftover: s.Leftover(), Refuse: s.Refuse},
 		Visit: func(f *tree.File) (r R, keep bool) {
 			if f.Err == nil && !f.ELF() && !s.JSON && !s.Verbose && !s.Singled(f.Path) {
@@ -41,7 +40,7 @@ func Run[R walk.Reported](s *walk.Session, visit func(*tree.File) R, tell func(R
 			return visit(f), true
 		},
 		Tell: tell,
-		End: func(sum *walk.Summary, dropped int) (any, string) {
+		End: func(sum *session.Summary, dropped int) (any, string) {
 			sum.Skipped += dropped
 			end()
 			return sum, sum.String()
@@ -50,13 +49,13 @@ func Run[R walk.Reported](s *walk.Session, visit func(*tree.File) R, tell func(R
 }
 
 // Report is what came of a file that was to be edited.
-func Report(s *walk.Session, f *tree.File, r *edit.Result, before, after edit.State) walk.Report {
-	o := walk.Report{Path: f.Path, Action: r.Action, Reason: r.Reason,
-		Tag: edits.TagName(after.Tag), Before: walk.EntriesOf(before.List), After: walk.EntriesOf(after.List),
+func Report(s *session.Session, f *tree.File, r *edit.Result, before, after edit.State) session.Report {
+	o := session.Report{Path: f.Path, Action: r.Action, Reason: r.Reason,
+		Tag: edits.TagName(after.Tag), Before: session.EntriesOf(before.List), After: session.EntriesOf(after.List),
 		ResolutionNote: string(r.Note)}
 	switch r.Action {
 	case tree.Failed:
-		if o.Reason = r.Err.Error(); sweep.Tolerates(s, f, r.Err) {
+		if o.Reason = r.Err.Error(); s.Tolerates(f, r.Err) {
 			o.Action, o.Level = tree.Skipped, logrus.WarnLevel
 		}
 	case tree.Unchanged:

@@ -5,7 +5,7 @@ import (
 
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/cli/flags"
-	"cuda-runpath/pkg/cli/walk"
+	"cuda-runpath/pkg/cli/session"
 )
 
 // Tool describes a binary that applies one map of the normal form to the files
@@ -32,7 +32,7 @@ a run path before the driver's directory, the program loads the stub and reports
 stubReplace removes stub directories: entries with a component "stubs" or "stub", or below a Nix store path whose name
 ends in "-stubs". It puts the driver link first instead, also where the file needs a library of the driver that no
 other entry holds. Libraries that only the removed stubs offered and that do not come with the driver are reported as
-missing.` + walk.ExitStatus,
+missing.` + session.ExitStatus,
 	Examples: "stubReplace --dry-run app\nstubReplace app",
 	Common:   []string{"stub", "offer", "dry-run", "json", "verbose"},
 	Flags: []*command.Flag{
@@ -52,7 +52,7 @@ var AutoAddDriverRunpath = Tool{
 	Description: `
 The driver's libraries, such as libcuda.so.1, belong to the host and are in no package; on NixOS they are linked in
 /run/opengl-driver/lib (for 32-bit x86 in /run/opengl-driver-32/lib). autoAddDriverRunpath makes that directory the
-first entry of the run path, after a compat directory, once.` + walk.ExitStatus,
+first entry of the run path, after a compat directory, once.` + session.ExitStatus,
 	Examples: "autoAddDriverRunpath app\nautoAddDriverRunpath --when needed app",
 	Common:   []string{"when", "position", "dry-run", "json", "verbose"},
 	Flags: []*command.Flag{
@@ -69,7 +69,7 @@ var AddCudaCompatRunpath = Tool{
 	Description: `
 A compat directory (${cuda_compat}/compat) holds a libcuda.so.1 that is newer than the host's driver and works with
 its kernel module: on Jetson, and by forward compatibility on data-centre GPUs. addCudaCompatRunpath makes the
-directory that --compat names, which is required, the first entry of the run path, once.` + walk.ExitStatus,
+directory that --compat names, which is required, the first entry of the run path, once.` + session.ExitStatus,
 	Examples: "addCudaCompatRunpath --compat /nix/store/...-cuda_compat-12.4/compat app",
 	Common:   []string{"compat", "force-rpath", "dry-run", "json", "verbose"},
 }

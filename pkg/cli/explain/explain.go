@@ -19,7 +19,7 @@ import (
 	"cuda-runpath/pkg/cli/flags"
 	"cuda-runpath/pkg/cli/gpu"
 	"cuda-runpath/pkg/cli/loading"
-	"cuda-runpath/pkg/cli/walk"
+	"cuda-runpath/pkg/cli/session"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/explain/places"
@@ -70,7 +70,7 @@ runpath explain --dot app/bin/app | dot -Tsvg > app.svg`,
 			command.VerboseFlag("show all of a directory, and also follow names that a library might open"),
 			command.QuietFlag("do not list the places searched for missing libraries"),
 		}, flags.Search...),
-		Action: walk.With(func(s *walk.Session, c *command.Line) error {
+		Action: session.With(func(s *session.Session, c *command.Line) error {
 			if c.Int("depth") < 0 {
 				return command.Misusef("--depth %d: a number of levels", c.Int("depth"))
 			}
@@ -154,7 +154,7 @@ type explained struct {
 
 // answer is what explain has to say of one file, and one element of "files" in its JSON document.
 type answer struct {
-	walk.Report
+	session.Report
 	*explain.File
 	// Sum sums up what a directory holds, or an interpreter of Python may import.
 	Sum     *places.Sum   `json:"sum,omitempty"`
@@ -166,7 +166,7 @@ type answer struct {
 
 // runExplain explains the session's files. It returns command.ErrFailed where a file
 // could not be examined, or would not start.
-func runExplain(s *walk.Session, o explainOptions) error {
+func runExplain(s *session.Session, o explainOptions) error {
 	var at atomic.Pointer[string] // the argument that was begun last
 	defer s.Progress(func() string {
 		if path := at.Load(); path != nil {
@@ -215,8 +215,8 @@ func runExplain(s *walk.Session, o explainOptions) error {
 }
 
 // explain explains one file. It runs in several goroutines.
-func (o *explainOptions) explain(s *walk.Session, arg string) *answer {
-	a := &answer{Report: walk.NewReport(arg, nil), File: &explain.File{
+func (o *explainOptions) explain(s *session.Session, arg string) *answer {
+	a := &answer{Report: session.NewReport(arg, nil), File: &explain.File{
 		Libraries: []explain.Library{}, Driver: []explain.Verdict{}}}
 	if o.sum(s, a, arg) {
 		return a
@@ -264,7 +264,7 @@ func (o *explainOptions) explain(s *walk.Session, arg string) *answer {
 		if only != nil {
 			f.Only(only)
 		}
-		list := walk.EntriesOf(runpath.Parse(f.RunPath))
+		list := session.EntriesOf(runpath.Parse(f.RunPath))
 		a.Report.Tag, a.Before, a.After = f.Tag, list, list
 		if f.Reason != "" && a.Action != tree.Failed {
 			a.Action, a.Report.Reason, a.Level = tree.Skipped, f.Reason, logrus.TraceLevel

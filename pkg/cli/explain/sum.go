@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"cuda-runpath/pkg/cli/command"
-	"cuda-runpath/pkg/cli/walk"
+	"cuda-runpath/pkg/cli/session"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/explain/places"
 	"cuda-runpath/pkg/finding"
@@ -19,7 +19,7 @@ import (
 
 // sum sums up a directory, or what an interpreter of Python may import, behind what is said of that itself; done says
 // that there is no more to say of it.
-func (o *explainOptions) sum(s *walk.Session, a *answer, arg string) (done bool) {
+func (o *explainOptions) sum(s *session.Session, a *answer, arg string) (done bool) {
 	if o.dot || o.symbols.Any() {
 		return false
 	}
@@ -129,7 +129,7 @@ func writeSum(w *bytes.Buffer, name string, below func(string) string, sum *plac
 	if len(sum.Asking) == 1 {
 		asking = "1 asks for the driver"
 	}
-	say("", "%s: %s%s, %s", name, walk.Count(sum.Starts, "start", "starts"), by, asking)
+	say("", "%s: %s%s, %s", name, session.Count(sum.Starts, "start", "starts"), by, asking)
 	if sum.Left != "" {
 		say(command.Yellow, "%s", sum.Left)
 	}
@@ -153,7 +153,7 @@ func writeSum(w *bytes.Buffer, name string, below func(string) string, sum *plac
 		for _, c := range sum.GPUCode {
 			kinds = remedy.Union(kinds, c.For)
 		}
-		say("", "GPU code  %s, in %s", command.Few(kinds, 8), walk.Count(len(sum.GPUCode), "file", "files"))
+		say("", "GPU code  %s, in %s", command.Few(kinds, 8), session.Count(len(sum.GPUCode), "file", "files"))
 	}
 	var driver, wrong []*alike
 	for i := range sum.Driver {
@@ -170,7 +170,7 @@ func writeSum(w *bytes.Buffer, name string, below func(string) string, sum *plac
 	}
 	slices.SortStableFunc(driver, func(a, b *alike) int { return strings.Compare(string(b.hue), string(a.hue)) }) // the good first
 	for _, d := range driver {
-		say(d.hue, "driver    %s: %s  [%s]", command.Few(d.names, 3), d.text, walk.Count(len(d.of), "start", "starts"))
+		say(d.hue, "driver    %s: %s  [%s]", command.Few(d.names, 3), d.text, session.Count(len(d.of), "start", "starts"))
 		help(d)
 	}
 	for i := range slices.Backward(sum.Findings) {

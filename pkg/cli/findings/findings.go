@@ -8,7 +8,7 @@ import (
 
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/cli/flags"
-	"cuda-runpath/pkg/cli/walk"
+	"cuda-runpath/pkg/cli/session"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/loader"
@@ -36,7 +36,7 @@ func Options(c *command.Line) (explain.Options, error) {
 
 // Checked is one element of "files" in the JSON document of a check.
 type Checked struct {
-	walk.Report
+	session.Report
 	Findings []finding.Finding `json:"findings"`
 
 	Result *explain.Report `json:"-"`
@@ -44,7 +44,7 @@ type Checked struct {
 
 // CheckedFile is what a report says in the document and in the log, beside its findings.
 func CheckedFile(r *explain.Report) *Checked {
-	e := &Checked{walk.NewReport(r.Path, r.Entries), append([]finding.Finding{}, r.Findings...), r}
+	e := &Checked{session.NewReport(r.Path, r.Entries), append([]finding.Finding{}, r.Findings...), r}
 	e.Reason, e.Tag = r.Reason, r.Tag
 	switch {
 	case r.Outcome == explain.Failed:
@@ -74,7 +74,7 @@ func RootOr(c *command.Line) []string {
 
 // Rooted turns the session's paths, which may be given as below the root or as on this machine,
 // into those of this machine. It returns what names files as the system below the root does.
-func Rooted(c *command.Line, l *loader.Loader, s *walk.Session) func(host string) string {
+func Rooted(c *command.Line, l *loader.Loader, s *session.Session) func(host string) string {
 	if c.String("root") == "" {
 		return func(host string) string { return host }
 	}
@@ -100,7 +100,7 @@ func Unexamined(f *tree.File, in func(string) string) *explain.Report {
 }
 
 // Fix returns what to do about a finding: the remedy or, of a package, what its author writes where that is known.
-func Fix(s *walk.Session, f *finding.Finding, r remedy.Remedy) remedy.Remedy {
+func Fix(s *session.Session, f *finding.Finding, r remedy.Remedy) remedy.Remedy {
 	if text := f.FixInPackage(s.Hooks...); s.InPackage && text != "" {
 		return remedy.Do("%s", text)
 	}
@@ -109,7 +109,7 @@ func Fix(s *walk.Session, f *finding.Finding, r remedy.Remedy) remedy.Remedy {
 
 // Print prints a line, where stdout is for text, and where one command is the fix a second
 // one that is nothing else.
-func Print(s *walk.Session, path string, f *finding.Finding, fix remedy.Remedy) {
+func Print(s *session.Session, path string, f *finding.Finding, fix remedy.Remedy) {
 	what := s.Ink.Paint(map[finding.Severity]command.Hue{finding.Error: command.Red,
 		finding.Warning: command.Yellow}[f.Severity], string(f.Severity))
 	if f.Accepted {

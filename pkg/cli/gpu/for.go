@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"cuda-runpath/pkg/cli/command"
-	"cuda-runpath/pkg/cli/walk"
+	"cuda-runpath/pkg/cli/session"
 	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/remedy"
@@ -22,7 +22,7 @@ func Check(list string) error { _, _, err := gpucode.ParseList(list); return err
 // Targets returns the GPUs that --for names, of which the command line was checked; nil where it is not given. One
 // whose number is not known, as where a CUDA set is newer than this program, is a warning, or the error that refuse
 // makes of it.
-func Targets(s *walk.Session, c *command.Line, refuse func(gpucode.Target) error) ([]gpucode.Target, error) {
+func Targets(s *session.Session, c *command.Line, refuse func(gpucode.Target) error) ([]gpucode.Target, error) {
 	if !c.IsSet(For.Name) {
 		return nil, nil
 	}

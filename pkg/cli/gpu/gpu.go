@@ -12,8 +12,7 @@ import (
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/cli/findings"
 	"cuda-runpath/pkg/cli/flags"
-	"cuda-runpath/pkg/cli/sweep"
-	"cuda-runpath/pkg/cli/walk"
+	"cuda-runpath/pkg/cli/session"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/gpucode"
@@ -41,7 +40,7 @@ none that one of the GPUs can run: its kernels stop there with error 209, "no ke
 			command.JSONFlag, flags.Jobs,
 			command.VerboseFlag("with --for also show code that is not needed, and what is compiled at the first start"),
 			command.QuietFlag("report problems only")},
-		Action: walk.With(func(s *walk.Session, c *command.Line) error {
+		Action: session.With(func(s *session.Session, c *command.Line) error {
 			targets, err := Targets(s, c, General)
 			if err != nil {
 				return s.OrStopped(err, noGPUs)
@@ -80,7 +79,7 @@ type gpuList struct {
 
 // gpuFile is one element of "files" in the JSON document of gpu.
 type gpuFile struct {
-	walk.Report
+	session.Report
 	Containers int               `json:"containers"`
 	Bundles    int               `json:"bundles,omitempty"` // of code for AMD's GPUs
 	Bytes      uint64            `json:"bytes"`             // of both, in the file
@@ -128,19 +127,19 @@ type gpuSummary struct {
 func noGPUs(why string) any { return &gpuSummary{Code: []gpucode.Listed{}, Stopped: why} }
 
 func (s *gpuSummary) String() string {
-	line := walk.Count(s.Files, "file", "files") + " with GPU code"
+	line := session.Count(s.Files, "file", "files") + " with GPU code"
 	if s.Containers > 0 || s.Bundles == 0 {
-		line += ", " + walk.Count(s.Containers, "container", "containers")
+		line += ", " + session.Count(s.Containers, "container", "containers")
 	}
 	if s.Bundles > 0 {
-		line += ", " + walk.Count(s.Bundles, "bundle", "bundles")
+		line += ", " + session.Count(s.Bundles, "bundle", "bundles")
 	}
 	line += ", " + gpucode.Megabytes(s.Bytes)
 	if s.Errors > 0 {
-		line += fmt.Sprintf(": %s", walk.Count(s.Errors, "error", "errors"))
+		line += fmt.Sprintf(": %s", session.Count(s.Errors, "error", "errors"))
 	}
 	if s.Warnings > 0 {
-		line += fmt.Sprintf(": %s", walk.Count(s.Warnings, "warning", "warnings"))
+		line += fmt.Sprintf(": %s", session.Count(s.Warnings, "warning", "warnings"))
 	}
 	if s.Failed > 0 {
 		line += fmt.Sprintf("; %d could not be read", s.Failed)
@@ -150,11 +149,11 @@ func (s *gpuSummary) String() string {
 
 // run lists the GPU code of each file and of all together. It returns
 // command.ErrFailed where a file could not be read, or has no code for one of the targets.
-func (l *gpuList) run(s *walk.Session) error {
+func (l *gpuList) run(s *session.Session) error {
 	var sum gpuSummary
 	var files []*gpuFile // for the table
 	failed, judged := 0, 0
-	run := sweep.Sweep[*gpuFile]{
+	run := session.Sweep[*gpuFile]{
 		Options: tree.Options{FollowArguments: true},
 		Visit: func(f *tree.File) (*gpuFile, bool) {
 			r := newGPUFile(f.Path)
@@ -163,7 +162,7 @@ func (l *gpuList) run(s *walk.Session) error {
 				return r, f.SameAs == "" && l.targets == nil && s.Singled(f.Path)
 			}
 			err := r.read(f, l)
-			if r.Fail(err); sweep.Tolerates(s, f, err) {
+			if r.Fail(err); s.Tolerates(f, err) {
 				r.Action, r.Level = tree.Skipped, logrus.WarnLevel
 			}
 			if s.Tolerant { // it is told of as damaged
@@ -216,7 +215,7 @@ func (l *gpuList) run(s *walk.Session) error {
 			}
 			return l.nothing(s, sum.Files > 0)
 		},
-		End: func(all *walk.Summary, _ int) (any, string) {
+		End: func(all *session.Summary, _ int) (any, string) {
 			sum.Failed, sum.Stopped, sum.Code = all.Failed, all.Stopped, sum.sum.List()
 			return &sum, gpuTable(files, sum.sum) + sum.String()
 		},
@@ -229,7 +228,7 @@ func (l *gpuList) run(s *walk.Session) error {
 }
 
 // nothing says of each path that there was nothing to compare; other, that there is code for the GPUs of another maker.
-func (l *gpuList) nothing(s *walk.Session, other bool) (all []*gpuFile) {
+func (l *gpuList) nothing(s *session.Session, other bool) (all []*gpuFile) {
 	code := "GPU code"
 	if other {
 		code = "code for GPUs of this maker"
@@ -252,7 +251,7 @@ func (l *gpuList) nothing(s *walk.Session, other bool) (all []*gpuFile) {
 }
 
 func newGPUFile(path string) *gpuFile {
-	return &gpuFile{Report: walk.Report{Path: path, Action: tree.Unchanged}, Code: []gpucode.Listed{},
+	return &gpuFile{Report: session.Report{Path: path, Action: tree.Unchanged}, Code: []gpucode.Listed{},
 		Sections: []gpuSection{}, Damaged: []string{}}
 }
 
@@ -419,9 +418,9 @@ func columns(rows [][]string, left int) string {
 }
 
 // HasCodeFor reports whether one of the session's files has code for a GPU.
-func HasCodeFor(s *walk.Session, gpu gpucode.Capability) bool {
+func HasCodeFor(s *session.Session, gpu gpucode.Capability) bool {
 	found := false
-	sweep.Walk(s, tree.Options{}, func(f *tree.File) (bool, bool) {
+	session.Walk(s, tree.Options{}, func(f *tree.File) (bool, bool) {
 		var sum gpuFile
 		if sum.read(f, &gpuList{}) != nil {
 			return false, false

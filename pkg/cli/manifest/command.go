@@ -15,7 +15,7 @@ import (
 	"cuda-runpath/pkg/audit"
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/cli/flags"
-	"cuda-runpath/pkg/cli/walk"
+	"cuda-runpath/pkg/cli/session"
 	"cuda-runpath/pkg/manifest"
 	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/regular"
@@ -50,13 +50,13 @@ count, nor does a build ID. The exit status is then 1 if they differ.`,
 			command.VerboseFlag("with --diff: all, also files that are a little larger or smaller"),
 			command.QuietFlag("with --diff: the summary only"),
 		},
-		Action: walk.With(func(s *walk.Session, c *command.Line) error { return (&call{Session: s, Line: c}).run() }),
+		Action: session.With(func(s *session.Session, c *command.Line) error { return (&call{Session: s, Line: c}).run() }),
 	}
 }
 
 // call is one run of the command.
 type call struct {
-	*walk.Session
+	*session.Session
 	*command.Line
 	failed bool
 }

@@ -7,8 +7,8 @@ import (
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/cli/editing"
 	"cuda-runpath/pkg/cli/flags"
+	"cuda-runpath/pkg/cli/session"
 	"cuda-runpath/pkg/cli/show"
-	"cuda-runpath/pkg/cli/walk"
 	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/edit/parts"
 	"cuda-runpath/pkg/normal"
@@ -32,7 +32,7 @@ func Cache() *command.Command {
 				Examples:  "runpath cache show app",
 				ArgsUsage: "PATH...",
 				Flags:     []*command.Flag{command.JSONFlag, flags.Jobs},
-				Action:    walk.With(func(s *walk.Session, _ *command.Line) error { return show.Files(s, "note") }),
+				Action:    session.With(func(s *session.Session, _ *command.Line) error { return show.Files(s, "note") }),
 			},
 			cacheCommand("write", "write the resolution note, or bring it up to date", "runpath cache write app", false,
 				flags.DriverLink, flags.Compat, flags.Stub, flags.Malformed),
@@ -51,7 +51,7 @@ func cacheCommand(name, usage, example string, remove bool, more ...*command.Fla
 		ArgsUsage: "PATH...",
 		Flags: slices.Concat(more, flags.Writing, []*command.Flag{flags.Store, flags.EvenInStore, command.DryRunFlag},
 			flags.Tree),
-		Action: walk.With(func(s *walk.Session, c *command.Line) error {
+		Action: session.With(func(s *session.Session, c *command.Line) error {
 			p := parts.Edit{Options: editing.Options(c)}
 			p.Note = &edit.Note{Write: !remove, Remove: remove, Anew: true, Maps: normal.New(normal.Settings{
 				DriverLink: c.String("driver-link"), Compat: c.String("compat"), StubDirs: flags.StubDirs(c),
@@ -100,7 +100,7 @@ func Edit() *command.Command {
 			flags.Store, flags.EvenInStore,
 			command.DryRunFlag,
 		}, flags.Writing, flags.Tree),
-		Action: walk.With(func(s *walk.Session, c *command.Line) error {
+		Action: session.With(func(s *session.Session, c *command.Line) error {
 			p, err := partsFromFlags(c)
 			if err != nil {
 				return err

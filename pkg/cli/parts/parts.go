@@ -8,7 +8,7 @@ import (
 
 	"cuda-runpath/pkg/cli/editing"
 	"cuda-runpath/pkg/cli/edits"
-	"cuda-runpath/pkg/cli/walk"
+	"cuda-runpath/pkg/cli/session"
 	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/edit/parts"
 	"cuda-runpath/pkg/loader"
@@ -18,7 +18,7 @@ import (
 
 // partsReport is an element of "files" in the JSON document of these commands.
 type partsReport struct {
-	walk.Report
+	session.Report
 	Changes []parts.Change `json:"changes"`
 
 	interpreter string
@@ -26,7 +26,7 @@ type partsReport struct {
 
 // runParts edits the session's files. It returns command.ErrFailed where a file failed, after
 // all others were done.
-func runParts(p *parts.Edit, s *walk.Session) error {
+func runParts(p *parts.Edit, s *session.Session) error {
 	if p.Note.Maps == nil {
 		p.Note.Maps = normal.New(normal.Settings{})
 	}

@@ -11,16 +11,16 @@ import (
 	"cuda-runpath/pkg/cli/parts"
 	"cuda-runpath/pkg/cli/references"
 	"cuda-runpath/pkg/cli/scripts"
+	"cuda-runpath/pkg/cli/session"
 	"cuda-runpath/pkg/cli/show"
 	"cuda-runpath/pkg/cli/thin"
-	"cuda-runpath/pkg/cli/walk"
 )
 
 // RunPath returns the app of runpath, for looking and debugging.
 func RunPath() *command.Command {
 	app := command.New("runpath", "COMMAND ...", "look at and set the run paths of ELF files", `
 The run path of a program or library is the list of directories in which the loader searches the libraries that it needs
-(DT_RUNPATH, in older files DT_RPATH).`+walk.ExitStatus, "runpath explain app/bin/app\nrunpath audit app")
+(DT_RUNPATH, in older files DT_RPATH).`+session.ExitStatus, "runpath explain app/bin/app\nrunpath audit app")
 	app.OfFile = "show"
 	app.Commands = append([]*command.Command{show.Command()}, lists.Commands()...)
 	app.Commands = append(app.Commands, parts.Cache(), parts.Edit())

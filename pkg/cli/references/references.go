@@ -10,8 +10,7 @@ import (
 	"cuda-runpath/pkg/audit"
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/cli/flags"
-	"cuda-runpath/pkg/cli/sweep"
-	"cuda-runpath/pkg/cli/walk"
+	"cuda-runpath/pkg/cli/session"
 	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/references"
 	"cuda-runpath/pkg/regular"
@@ -41,7 +40,7 @@ compressed, or reduced to their hash, are not found.`,
 					"or a part of a path such as '*-cuda_nvcc-*' (repeatable)"},
 			command.JSONFlag, flags.Jobs, command.QuietFlag("report problems only"),
 		},
-		Action: walk.With(func(s *walk.Session, c *command.Line) error {
+		Action: session.With(func(s *session.Session, c *command.Line) error {
 			to := ""
 			if c.IsSet("to") {
 				if to = store.Path(c.String("to")); to == "" {
@@ -62,7 +61,7 @@ func checkReferencePattern(text string) error { _, err := references.ParsePatter
 
 // referringFile is one element of "files" in the JSON document of references.
 type referringFile struct {
-	walk.Report
+	session.Report
 	References []references.Reference `json:"references"`
 }
 
@@ -98,8 +97,8 @@ func (s *referenceSummary) String() string {
 		b.WriteString("\n" + o.text.String())
 	}
 	stores := len(slices.DeleteFunc(slices.Clone(s.Objects), func(o *referredObject) bool { return o.Object == "" }))
-	fmt.Fprintf(&b, "%s named in %s", walk.Count(stores, "store path", "store paths"),
-		walk.Count(s.Files, "file", "files"))
+	fmt.Fprintf(&b, "%s named in %s", session.Count(stores, "store path", "store paths"),
+		session.Count(s.Files, "file", "files"))
 	if s.Failed > 0 {
 		fmt.Fprintf(&b, "; %d could not be read", s.Failed)
 	}
@@ -108,16 +107,16 @@ func (s *referenceSummary) String() string {
 
 // listReferences prints what the session's files name, or of that what is in one store path, or what patterns match:
 // then it fails where there is any.
-func listReferences(s *walk.Session, to string, failOn []references.Pattern) error {
+func listReferences(s *session.Session, to string, failOn []references.Pattern) error {
 	sum := referenceSummary{others: "build directories"}
 	if failOn != nil {
 		sum.others = "in no store"
 	}
 	saved := audit.Saved()
-	run := sweep.Sweep[*referringFile]{
+	run := session.Sweep[*referringFile]{
 		Options: tree.Options{FollowArguments: true},
 		Visit: func(f *tree.File) (*referringFile, bool) {
-			r := &referringFile{walk.Report{Path: f.Path, Action: tree.Unchanged}, []references.Reference{}}
+			r := &referringFile{session.Report{Path: f.Path, Action: tree.Unchanged}, []references.Reference{}}
 			if f.Err == nil && f.SameAs != "" {
 				return nil, false
 			}
@@ -131,7 +130,7 @@ func listReferences(s *walk.Session, to string, failOn []references.Pattern) err
 			sum.Files++
 			sum.add(r, saved)
 		},
-		End: func(all *walk.Summary, dropped int) (any, string) {
+		End: func(all *session.Summary, dropped int) (any, string) {
 			sum.Failed, sum.Stopped = all.Failed, all.Stopped
 			if failOn != nil && dropped+sum.Files+sum.Failed == 0 {
 				s.Log.Warn("nothing was checked: there is no file")

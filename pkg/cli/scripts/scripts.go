@@ -9,8 +9,7 @@ import (
 
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/cli/flags"
-	"cuda-runpath/pkg/cli/sweep"
-	"cuda-runpath/pkg/cli/walk"
+	"cuda-runpath/pkg/cli/session"
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/remedy/nixtext"
@@ -50,7 +49,7 @@ Where nvcc, ptxas or CUDA_HOME is looked for at run time is listed with what a p
 			flags.DriverLink, flags.Store, flags.EvenInStore, command.DryRunFlag, command.JSONFlag, flags.Jobs,
 			command.VerboseFlag("also list names that are not known to be opened"), command.QuietFlag("report problems only"),
 		},
-		Action: walk.With(func(s *walk.Session, c *command.Line) error {
+		Action: session.With(func(s *session.Session, c *command.Line) error {
 			o := scriptOptions{fix: c.Bool("fix"), substitute: c.Bool("substitute"), link: c.String("driver-link")}
 			if c.IsSet("libs") {
 				var err error
@@ -82,7 +81,7 @@ type scriptOptions struct {
 
 // scriptFile is one element of "files" in the JSON document of scripts.
 type scriptFile struct {
-	walk.Report
+	session.Report
 	Places []scriptPlace `json:"places"`
 }
 
@@ -115,14 +114,14 @@ type scriptSummary struct {
 }
 
 func (s *scriptSummary) String() string {
-	line := fmt.Sprintf("%s searched: %s, %d not fixable", walk.Count(s.Searched, "script", "scripts"),
-		walk.Count(s.Places, "place", "places"), s.Left)
+	line := fmt.Sprintf("%s searched: %s, %d not fixable", session.Count(s.Searched, "script", "scripts"),
+		session.Count(s.Places, "place", "places"), s.Left)
 	if s.Edited > 0 {
 		verb := "edited"
 		if s.dry {
 			verb = "would be edited"
 		}
-		line += fmt.Sprintf("; %s %s", walk.Count(s.Edited, "file", "files"), verb)
+		line += fmt.Sprintf("; %s %s", session.Count(s.Edited, "file", "files"), verb)
 	}
 	if s.Failed > 0 {
 		line += fmt.Sprintf("; %d failed", s.Failed)
@@ -192,7 +191,7 @@ func (f *foundPlaces) add(p scriptPlace, path, line string) {
 }
 
 // print prints the places, where these are many one line for those that do the same.
-func (f *foundPlaces) print(s *walk.Session, sum *scriptSummary) {
+func (f *foundPlaces) print(s *session.Session, sum *scriptSummary) {
 	if len(f.lines) <= listed {
 		for _, line := range f.lines {
 			s.Say("%s", line)
@@ -214,7 +213,7 @@ func (f *foundPlaces) print(s *walk.Session, sum *scriptSummary) {
 	s.Say("-v lists all, with what a package writes there; --fix is for %d of them.", sum.Places-sum.Left)
 }
 
-func runScripts(s *walk.Session, o scriptOptions) error {
+func runScripts(s *session.Session, o scriptOptions) error {
 	var sum scriptSummary
 	var found foundPlaces
 	var searched atomic.Int64
@@ -222,10 +221,10 @@ func runScripts(s *walk.Session, o scriptOptions) error {
 	if o.fix {
 		options = tree.Options{AnyLinked: true, Refuse: s.Refuse}
 	}
-	run := sweep.Sweep[*scriptFile]{
+	run := session.Sweep[*scriptFile]{
 		Options: options,
 		Visit: func(f *tree.File) (*scriptFile, bool) {
-			r := &scriptFile{walk.Report{Path: f.Path, Action: tree.Unchanged}, []scriptPlace{}}
+			r := &scriptFile{session.Report{Path: f.Path, Action: tree.Unchanged}, []scriptPlace{}}
 			err := f.Err
 			if err == nil {
 				var is bool
@@ -259,7 +258,7 @@ func runScripts(s *walk.Session, o scriptOptions) error {
 				}
 			}
 		},
-		End: func(all *walk.Summary, _ int) (any, string) {
+		End: func(all *session.Summary, _ int) (any, string) {
 			sum.Searched, sum.Edited, sum.Failed, sum.Stopped, sum.dry = int(searched.Load()), all.Edited, all.Failed,
 				all.Stopped, s.DryRun
 			found.print(s, &sum)
@@ -273,7 +272,7 @@ func runScripts(s *walk.Session, o scriptOptions) error {
 }
 
 // visit searches one file. It reports whether it is a script.
-func (o *scriptOptions) visit(f *tree.File, r *scriptFile, s *walk.Session) (is bool, err error) {
+func (o *scriptOptions) visit(f *tree.File, r *scriptFile, s *session.Session) (is bool, err error) {
 	if f.SameAs != "" {
 		return false, nil
 	}

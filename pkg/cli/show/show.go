@@ -11,8 +11,7 @@ import (
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/cli/edits"
 	"cuda-runpath/pkg/cli/flags"
-	"cuda-runpath/pkg/cli/sweep"
-	"cuda-runpath/pkg/cli/walk"
+	"cuda-runpath/pkg/cli/session"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/forwardcompat"
 	"cuda-runpath/pkg/resolution"
@@ -23,7 +22,7 @@ import (
 // shownFile is what show prints of a file, and an element of its JSON document's "files".
 // It counts as skipped where an editor would skip it.
 type shownFile struct {
-	walk.Report
+	session.Report
 	Class       string   `json:"class,omitempty"`
 	Machine     string   `json:"machine,omitempty"`
 	Shadowed    []string `json:"shadowed,omitempty"` // DT_RPATH beside a DT_RUNPATH
@@ -55,21 +54,21 @@ runpath show --json app/lib/libx.so`,
 		ArgsUsage:   "PATH...",
 		Description: "If a tool would leave a file alone, it says why.",
 		Flags:       []*command.Flag{command.JSONFlag, flags.Jobs, command.VerboseFlag("also show files that are not ELF")},
-		Action:      walk.With(func(s *walk.Session, _ *command.Line) error { return Files(s, "") }),
+		Action:      session.With(func(s *session.Session, _ *command.Line) error { return Files(s, "") }),
 	}
 }
 
 // Files prints what the loader reads of each ELF file; where only is interpreter,
 // needed, soname, execstack or note, no more than that. Files that are not ELF are told of
 // where the command line names them, or under --verbose.
-func Files(s *walk.Session, only string) error {
-	run := sweep.Sweep[*shownFile]{
+func Files(s *session.Session, only string) error {
+	run := session.Sweep[*shownFile]{
 		Options: tree.Options{FollowArguments: true},
 		Visit: func(f *tree.File) (*shownFile, bool) {
 			if f.Err == nil && (f.SameAs != "" || !f.ELF() && !s.Verbose) && !s.Named(f.Path) {
 				return nil, false
 			}
-			r := &shownFile{Report: walk.NewReport(f.Path, nil), Needed: []string{}}
+			r := &shownFile{Report: session.NewReport(f.Path, nil), Needed: []string{}}
 			r.Fail(r.read(f))
 			return r, true
 		},
@@ -115,20 +114,20 @@ func (r *shownFile) read(f *tree.File) error {
 	if err != nil {
 		return err
 	}
-	r.Tag, r.Before = edits.TagName(tag), walk.EntriesOf(runpath.Parse(list))
+	r.Tag, r.Before = edits.TagName(tag), session.EntriesOf(runpath.Parse(list))
 	r.After = r.Before
 	shadowed, both, err := im.Shadowed()
 	if err != nil {
 		return err
 	}
 	if both {
-		r.Shadowed = walk.EntriesOf(runpath.Parse(shadowed))
+		r.Shadowed = session.EntriesOf(runpath.Parse(shadowed))
 	}
 	needed, err := im.Needed()
 	if err != nil {
 		return err
 	}
-	r.Needed = walk.EntriesOf(needed)
+	r.Needed = session.EntriesOf(needed)
 	if r.Soname, err = im.Soname(); err != nil {
 		return err
 	}

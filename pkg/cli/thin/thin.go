@@ -17,8 +17,7 @@ import (
 	"cuda-runpath/pkg/cli/editing"
 	"cuda-runpath/pkg/cli/flags"
 	"cuda-runpath/pkg/cli/gpu"
-	"cuda-runpath/pkg/cli/sweep"
-	"cuda-runpath/pkg/cli/walk"
+	"cuda-runpath/pkg/cli/session"
 	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/image"
@@ -59,11 +58,11 @@ wheel's RECORD do not match. --dry-run says how much would go.`,
 			flags.Store, flags.EvenInStore, flags.Malformed, command.DryRunFlag, command.JSONFlag, flags.Jobs,
 			command.VerboseFlag("also say what is left, and why"), command.QuietFlag("report problems only"),
 		},
-		Action: walk.With(thinAction),
+		Action: session.With(thinAction),
 	}
 }
 
-func thinAction(s *walk.Session, c *command.Line) error {
+func thinAction(s *session.Session, c *command.Line) error {
 	targets, err := gpu.Targets(s, c, func(t gpucode.Target) error {
 		if s.InPackage || gpu.HasCodeFor(s, t.Capability) {
 			return nil
@@ -75,7 +74,7 @@ func thinAction(s *walk.Session, c *command.Line) error {
 	if err != nil {
 		return s.OrStopped(err, func(why string) any {
 			return &thinSummary{
-				Summary: walk.Summary{DryRun: s.DryRun, Stopped: why}}
+				Summary: session.Summary{DryRun: s.DryRun, Stopped: why}}
 		})
 	}
 	if _, amd := gpucode.SplitTargets(targets); amd != nil {
@@ -104,7 +103,7 @@ func thinAction(s *walk.Session, c *command.Line) error {
 }
 
 // thinImage thins the session's path, an image, into the file called to.
-func thinImage(s *walk.Session, to, list string, asked *thinning) error {
+func thinImage(s *session.Session, to, list string, asked *thinning) error {
 	if len(s.Paths) != 1 || to == "" {
 		return command.Misuse("--image FILE thins one image, the PATH, into FILE")
 	}
@@ -138,7 +137,7 @@ func thinImage(s *walk.Session, to, list string, asked *thinning) error {
 		return t.End(&sum, "")
 	}
 	sum.Image = done
-	line := fmt.Sprintf("%d of %s changed: %s; %s, then %s", done.Changed, walk.Count(done.Layers, "layer", "layers"),
+	line := fmt.Sprintf("%d of %s changed: %s; %s, then %s", done.Changed, session.Count(done.Layers, "layer", "layers"),
 		removed(s, entries, all, &sum), gpucode.Megabytes(uint64(done.Before)), gpucode.Megabytes(uint64(done.After)))
 	sum.Summary = t.Sum
 	return t.End(&sum, line)
@@ -192,7 +191,7 @@ func debugDirectories() []string {
 
 // debugFiles returns what finds debug files: among the session's files and beside those of them that are named, which
 // are looked at when it is first asked, and where they are installed.
-func debugFiles(s *walk.Session) func(buildID string) string {
+func debugFiles(s *session.Session) func(buildID string) string {
 	named := sync.OnceValue(func() map[string]string {
 		type one struct{ id, path string }
 		files := map[string]string{}
@@ -206,12 +205,12 @@ func debugFiles(s *walk.Session) func(buildID string) string {
 		for _, path := range s.Paths {
 			for _, beside := range []string{path + ".debug", filepath.Join(filepath.Dir(path), ".debug",
 				filepath.Base(path)+".debug")} {
-				if walk.OneFile([]string{path}) && walk.OneFile([]string{beside}) {
+				if session.OneFile([]string{path}) && session.OneFile([]string{beside}) {
 					all.Paths = append(slices.Clip(all.Paths), beside)
 				}
 			}
 		}
-		sweep.Walk(&all, tree.Options{}, visit, func(found one) { files[found.id] = found.path })
+		session.Walk(&all, tree.Options{}, visit, func(found one) { files[found.id] = found.path })
 		return files
 	})
 	return func(id string) string {
@@ -230,7 +229,7 @@ func debugFiles(s *walk.Session) func(buildID string) string {
 
 // thinned is one element of "files" in the JSON document of thin.
 type thinned struct {
-	walk.Report
+	session.Report
 	Code    uint64              `json:"code"`            // bytes of GPU code before
 	Cut     uint64              `json:"cut"`             // bytes by which the file is shorter
 	Uncut   string              `json:"uncut,omitempty"` // why it is not, though that was asked for
@@ -272,7 +271,7 @@ func (c *change) text(what string) string {
 
 // thinSummary ends the JSON document of thin.
 type thinSummary struct {
-	walk.Summary
+	session.Summary
 	Code    uint64 `json:"code"`
 	Freed   uint64 `json:"freed"`
 	Cut     uint64 `json:"cut"`
@@ -286,7 +285,7 @@ type thinSummary struct {
 
 // removed says how much of the GPU code of a file, or of several, is a hole, and of how many store
 // paths the hash is gone.
-func removed(s *walk.Session, entries, all int, sum *thinSummary) string {
+func removed(s *session.Session, entries, all int, sum *thinSummary) string {
 	freed, code, blanked := sum.Freed, sum.Code, sum.Blanked
 	var parts []string
 	if entries > 0 || blanked == 0 && sum.Cut == 0 {
@@ -294,24 +293,24 @@ func removed(s *walk.Session, entries, all int, sum *thinSummary) string {
 		if s.DryRun {
 			verb = "would remove"
 		}
-		parts = append(parts, fmt.Sprintf("%s %d of %s: %s", verb, entries, walk.Count(all, "cubin or PTX", "cubins and PTX"),
+		parts = append(parts, fmt.Sprintf("%s %d of %s: %s", verb, entries, session.Count(all, "cubin or PTX", "cubins and PTX"),
 			gpucode.PartOf(freed, code)))
 	}
 	if sum.Cut > 0 {
 		parts = append(parts, gpucode.Megabytes(sum.Cut)+" shorter")
 	}
 	if blanked > 0 {
-		parts = append(parts, walk.Count(blanked, "store path", "store paths")+" blanked")
+		parts = append(parts, session.Count(blanked, "store path", "store paths")+" blanked")
 	}
 	return strings.Join(parts, ", ")
 }
 
 // runThin thins the session's files. It returns command.ErrFailed where one failed.
-func runThin(s *walk.Session, o *thinning) error {
+func runThin(s *session.Session, o *thinning) error {
 	var sum thinSummary
 	sum.Length.After, sum.Disk.After = new(uint64), new(uint64)
 	entries, all := 0, 0
-	return (&sweep.Sweep[*thinned]{
+	return (&session.Sweep[*thinned]{
 		Options: tree.Options{Leftover: s.Leftover(), AnyLinked: true, Refuse: s.Refuse},
 		Visit: func(f *tree.File) (*thinned, bool) {
 			r := &thinned{Left: map[thin.Reason]int{}}
@@ -328,7 +327,7 @@ func runThin(s *walk.Session, o *thinning) error {
 			entries += r.Entries
 			all += r.all
 		},
-		End: func(of *walk.Summary, dropped int) (any, string) {
+		End: func(of *session.Summary, dropped int) (any, string) {
 			of.Skipped += dropped
 			sum.Summary = *of
 			line := of.String() + ": " + removed(s, entries, all, &sum)
@@ -344,7 +343,7 @@ func runThin(s *walk.Session, o *thinning) error {
 }
 
 // report says what came of a file.
-func (r *thinned) report(s *walk.Session, f *tree.File, result *edit.Result) {
+func (r *thinned) report(s *session.Session, f *tree.File, result *edit.Result) {
 	r.Report = editing.Report(s, f, result, edit.State{}, edit.State{})
 	r.Before, r.After = nil, nil
 	if r.Action == tree.Edited {
@@ -358,7 +357,7 @@ func (r *thinned) report(s *walk.Session, f *tree.File, result *edit.Result) {
 	}
 	if s.Log.IsLevelEnabled(logrus.DebugLevel) {
 		for _, reason := range slices.Sorted(maps.Keys(r.Left)) {
-			r.Info = append(r.Info, fmt.Sprintf("left: %s: %s", walk.Count(r.Left[reason], "container", "containers"),
+			r.Info = append(r.Info, fmt.Sprintf("left: %s: %s", session.Count(r.Left[reason], "container", "containers"),
 				reason.Text()))
 		}
 	}

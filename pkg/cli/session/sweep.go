@@ -1,34 +1,33 @@
-// Package sweep is a run over all files below some paths.
-package sweep
+package session
 
 import (
 	"sync/atomic"
 
-	"cuda-runpath/pkg/cli/walk"
+	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/tree"
 )
 
 // Sweep is a run over all files of a session's paths. What it does not say, the session does.
-type Sweep[R walk.Reported] struct {
+type Sweep[R Reported] struct {
 	Options tree.Options
-	// visit looks at a file. It is called from several goroutines.
+	// Visit looks at a file. It is called from several goroutines.
 	Visit func(*tree.File) (result R, keep bool)
-	// together, where it is not nil, is called with all results before the first is told, and
+	// Together, where it is not nil, is called with all results before the first is told, and
 	// returns what is told.
 	Together func([]R) ([]R, error)
-	// tell, where it is not nil, is called with each result, in the order of the walk, before
+	// Tell, where it is not nil, is called with each result, in the order of the walk, before
 	// that is told.
 	Tell func(R)
-	// nothing, where it is not nil, is called at the end of a walk that came to its end, and returns what is told beside
+	// Nothing, where it is not nil, is called at the end of a walk that came to its end, and returns what is told beside
 	// the files: which of the paths had nothing to check.
 	Nothing func() []R
-	// end, where it is not nil, returns the summary, and what stands on stdout at the end where there is no
+	// End, where it is not nil, returns the summary, and what stands on stdout at the end where there is no
 	// document. dropped is how many files were not kept.
-	End func(sum *walk.Summary, dropped int) (summary any, line string)
+	End func(sum *Summary, dropped int) (summary any, line string)
 }
 
 // Run returns command.ErrFailed where a file failed or the walk did not come to its end.
-func (w *Sweep[R]) Run(s *walk.Session) error {
+func (w *Sweep[R]) Run(s *Session) error {
 	t := s.Telling()
 	tell := func(r R) {
 		if w.Tell != nil {
@@ -71,15 +70,15 @@ func (w *Sweep[R]) Run(s *walk.Session) error {
 }
 
 // Walk is [tree.Walk] over the session's paths, with its progress.
-func Walk[R any](s *walk.Session, o tree.Options, visit func(*tree.File) (result R, keep bool), emit func(R)) error {
+func Walk[R any](s *Session, o tree.Options, visit func(*tree.File) (result R, keep bool), emit func(R)) error {
 	o.Jobs = s.Jobs
-	if walk.OneFile(s.Paths) {
+	if OneFile(s.Paths) {
 		return tree.Walk(s.Context, s.Paths, o, visit, emit)
 	}
 	var n atomic.Int64
 	var at atomic.Pointer[string] // the path of the file that was begun last
 	defer s.Progress(func() string {
-		text := walk.Count(int(n.Load()), "file", "files") + " looked at"
+		text := Count(int(n.Load()), "file", "files") + " looked at"
 		if path := at.Load(); path != nil {
 			text += ": " + *path
 		}
@@ -90,4 +89,22 @@ func Walk[R any](s *walk.Session, o tree.Options, visit func(*tree.File) (result
 		defer n.Add(1)
 		return visit(f)
 	}, emit)
+}
+
+// Tolerates reports whether a file's failure is a warning, as it is under --malformed warn.
+func (s *Session) Tolerates(f *tree.File, err error) bool {
+	return s.Tolerant && (elfimage.IsMalformed(err) || f.Unreadable())
+}
+
+// ParseError returns what is wrong with an open file as an ELF image. The loader's
+// reasons, which a check gives, are in the loader's words and have no type.
+func ParseError(f *tree.File) error {
+	if f.Err != nil {
+		return f.Err
+	}
+	im, err := elfimage.ParseHead(f, f.Size(), f.Head())
+	if err == nil {
+		im.Release()
+	}
+	return err
 }

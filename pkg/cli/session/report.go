@@ -1,4 +1,4 @@
-package walk
+package session
 
 import (
 	"bufio"
