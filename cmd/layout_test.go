@@ -98,7 +98,7 @@ func TestImports(t *testing.T) {
 // linked are the packages that a tool is made of; of autoPatchelf those beside what the editors are made of. Who reads a tool reads these.
 // cmd/runpath is everything, and hostDriver has no command of the others.
 var linked = []struct{ tools, packages string }{
-	{"stubReplace autoAddDriverRunpath addCudaCompatRunpath", "cli/editing edit/runpaths driver/symbols cli/edits cli/session cli/flags cli/command cli/urfave " +
+	{"stubReplace autoAddDriverRunpath addCudaCompatRunpath", "cli/editors edit/runpaths driver/symbols cli/normalform cli/session cli/flags cli/command cli/urfave " +
 		"edit normal files elfedit elfimage tree regular driver runpath resolution store remedy"},
 	{"autoPatchelf", "cli/autopatchelf fixup loader ldcache nixpkgs plainfile process scripts/syntax scripts/wrapper starts"},
 	{"noRunpathAmbiguity", "cli/ambiguity cli/findings cli/loading cli/session cli/flags cli/command cli/urfave " +
@@ -115,7 +115,7 @@ func TestWhatToolsLink(t *testing.T) {
 	for i, l := range linked {
 		may := strings.Fields(l.packages)
 		if l.tools == "autoPatchelf" { // which does what those do, in the same edit
-			may = append(may, strings.Fields(strings.TrimPrefix(linked[i-1].packages, "cli/editing edit/runpaths driver/symbols "))...)
+			may = append(may, strings.Fields(strings.TrimPrefix(linked[i-1].packages, "cli/editors edit/runpaths driver/symbols "))...)
 		}
 		slices.Sort(may)
 		for _, name := range strings.Fields(l.tools) {

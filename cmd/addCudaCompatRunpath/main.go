@@ -2,8 +2,8 @@
 package main
 
 import (
-	"cuda-runpath/pkg/cli/editing"
+	"cuda-runpath/pkg/cli/editors"
 	"cuda-runpath/pkg/cli/urfave"
 )
 
-func main() { urfave.Main(editing.AddCudaCompatRunpath.Command()) }
+func main() { urfave.Main(editors.AddCudaCompatRunpath.Command()) }

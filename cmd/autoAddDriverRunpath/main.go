@@ -2,8 +2,8 @@
 package main
 
 import (
-	"cuda-runpath/pkg/cli/editing"
+	"cuda-runpath/pkg/cli/editors"
 	"cuda-runpath/pkg/cli/urfave"
 )
 
-func main() { urfave.Main(editing.AutoAddDriverRunpath.Command()) }
+func main() { urfave.Main(editors.AutoAddDriverRunpath.Command()) }

@@ -3,8 +3,8 @@
 package main
 
 import (
-	"cuda-runpath/pkg/cli/editing"
+	"cuda-runpath/pkg/cli/editors"
 	"cuda-runpath/pkg/cli/urfave"
 )
 
-func main() { urfave.Main(editing.StubReplace.Command()) }
+func main() { urfave.Main(editors.StubReplace.Command()) }

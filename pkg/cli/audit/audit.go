@@ -366,7 +366,8 @@ func (r *auditing) save() error {
 		}
 	}
 	if r.accepted.Update && !r.Quiet {
-		r.Say("%s: %s", command.Printable(r.baseline), session.Count(r.accepted.Len(), "accepted finding", "accepted findings"))
+		r.Say("%s: %s", command.Printable(r.baseline),
+			session.Count(r.accepted.Len(), "accepted finding", "accepted findings"))
 	}
 	return nil
 }

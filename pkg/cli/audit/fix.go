@@ -14,7 +14,7 @@ import (
 
 	"cuda-runpath/pkg/audit"
 	"cuda-runpath/pkg/cli/command"
-	"cuda-runpath/pkg/cli/edits"
+	"cuda-runpath/pkg/cli/normalform"
 	"cuda-runpath/pkg/cli/session"
 	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/edit/runpaths"
@@ -70,7 +70,7 @@ func fix(s *session.Session, c *command.Line, l *loader.Loader, options audit.Op
 	if err := out.read(); err != nil {
 		return nil, err
 	}
-	settings, err := edits.Settings(c)
+	settings, err := normalform.Settings(c)
 	if err != nil {
 		return nil, err
 	}
@@ -324,7 +324,7 @@ func (f *fixing) carry(c *command.Line, taken []*fixed) (err error) {
 		file.step.InPlace = c.Bool("in-place")
 		steps = append(steps, file.step)
 		if file.lost != nil {
-			notes[file.path] = []string{edits.Lost(*file.lost)}
+			notes[file.path] = []string{normalform.Lost(*file.lost)}
 		}
 	}
 	stopped, err := records.Carry(f.Context, steps, fixup.Carrying{Jobs: f.Jobs, DryRun: f.DryRun}, func(r fixup.Result) {
@@ -333,7 +333,7 @@ func (f *fixing) carry(c *command.Line, taken []*fixed) (err error) {
 			log.Error(r.Err) // what it was to settle is found again
 			return
 		}
-		log.Info(edits.PartsLine(r.Parts(), r.Before.Tag, r.After.Tag, r.Before.List, r.After.List, notes[r.Path]))
+		log.Info(normalform.PartsLine(r.Parts(), r.Before.Tag, r.After.Tag, r.Before.List, r.After.List, notes[r.Path]))
 	})
 	return errors.Join(err, stopped)
 }

@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/cli/command"
-	"cuda-runpath/pkg/cli/edits"
 	"cuda-runpath/pkg/cli/flags"
+	"cuda-runpath/pkg/cli/normalform"
 	"cuda-runpath/pkg/cli/session"
 	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/elfimage"
@@ -93,8 +93,8 @@ the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths a
 		&command.Flag{Kind: command.List, Name: "hints",
 			Usage: "`FILE` says which package has a library: lines \"SONAME ATTRIBUTE\", or nix-locate's output (repeatable)"},
 		&command.Flag{Name: "structured-logs", Usage: "print events to stdout as JSON lines, as nixpkgs' auto-patchelf does"},
-		&command.Flag{Kind: command.List, Name: "tool", Values: edits.ToolNames(),
-			Usage: "do what `NAME` does in the same edit: " + edits.ToolList() + " (repeatable)"},
+		&command.Flag{Kind: command.List, Name: "tool", Values: normalform.ToolNames(),
+			Usage: "do what `NAME` does in the same edit: " + normalform.ToolList() + " (repeatable)"},
 		&command.Flag{Kind: command.List, Name: "temporary",
 			Usage: "fail if a run path would name a directory below `DIR`, which is gone after the build (repeatable)"},
 		&command.Flag{Name: "expect-driver",
@@ -293,11 +293,11 @@ func (a *autoPatchelf) extraArguments(args []string) error {
 
 // tools reads which maps are applied in the same edit.
 func (a *autoPatchelf) tools(c *command.Line) error {
-	settings, err := edits.Settings(c)
+	settings, err := normalform.Settings(c)
 	if err != nil {
 		return err
 	}
-	maps, err := edits.MapsOf(c.StringSlice("tool"), settings.Compat)
+	maps, err := normalform.MapsOf(c.StringSlice("tool"), settings.Compat)
 	if err != nil {
 		return err
 	}
@@ -472,7 +472,7 @@ func (a *autoPatchelf) tellOpened(plans []*fixup.Plan) {
 				continue
 			}
 			told[c.Dir] = true
-			a.Log.Info(edits.OpenedLine(c.Why, c.Dir))
+			a.Log.Info(normalform.OpenedLine(c.Why, c.Dir))
 		}
 	}
 }
@@ -663,7 +663,7 @@ func (a *autoPatchelf) apart(m *fixup.Absence, plans []*fixup.Plan) bool {
 func reportOf(res *fixup.Result) *patchReport {
 	found, now := res.Before, res.After
 	r := &patchReport{Report: session.NewReport(res.Path, runpath.Parse(found.List)), Libraries: []libraryReport{}}
-	r.Tag, r.After = edits.TagName(now.Tag), session.EntriesOf(runpath.Parse(now.List))
+	r.Tag, r.After = normalform.TagName(now.Tag), session.EntriesOf(runpath.Parse(now.List))
 	if now.Interpreter != found.Interpreter {
 		r.Interpreter = &interpreterReport{found.Interpreter, now.Interpreter}
 	}
@@ -675,9 +675,9 @@ func reportOf(res *fixup.Result) *patchReport {
 	if r.Line = "unchanged"; res.Edited {
 		parts := res.Parts()
 		if note.Changed() {
-			parts = append(parts, edits.NoteLine(note))
+			parts = append(parts, normalform.NoteLine(note))
 		}
-		r.Action, r.Line = tree.Edited, edits.PartsLine(parts, found.Tag, now.Tag, found.List, now.List, nil)
+		r.Action, r.Line = tree.Edited, normalform.PartsLine(parts, found.Tag, now.Tag, found.List, now.List, nil)
 	}
 	return r
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"cuda-runpath/pkg/cli/command"
-	"cuda-runpath/pkg/cli/editing"
+	"cuda-runpath/pkg/cli/editors"
 	"cuda-runpath/pkg/cli/flags"
 	"cuda-runpath/pkg/runpath"
 )
@@ -124,5 +124,5 @@ func checkOrder(c *command.Line, what, word string) error {
 
 // rewrite lets a function rewrite the run path of each file.
 func rewrite(c *command.Line, paths []string, f func(runpath.List) runpath.List) error {
-	return editing.Files(c, paths, func(e *editing.Editor) error { e.Rewrite = f; return nil })
+	return editors.Files(c, paths, func(e *editors.Editor) error { e.Rewrite = f; return nil })
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"cuda-runpath/pkg/cli/command"
-	"cuda-runpath/pkg/cli/editing"
+	"cuda-runpath/pkg/cli/editors"
 	"cuda-runpath/pkg/cli/flags"
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/runpath"
@@ -33,7 +33,7 @@ and so do the driver link and compat directories. An entry below a temporary dir
 			flags.Store, flags.EvenInStore, command.DryRunFlag,
 		}, flags.Writing, flags.Tree),
 		Action: func(c *command.Line) error {
-			return editing.Files(c, c.Args, func(e *editing.Editor) error {
+			return editors.Files(c, c.Args, func(e *editors.Editor) error {
 				keep := append(c.StringSlice("keep"), driver.Link, driver.Link32, e.DriverLink, e.Compat)
 				e.Temporary = temporaryDirs()
 				e.Shrink = func(entry string) bool {

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"cuda-runpath/pkg/cli/command"
-	"cuda-runpath/pkg/cli/editing"
+	"cuda-runpath/pkg/cli/editors"
 	"cuda-runpath/pkg/cli/flags"
 	"cuda-runpath/pkg/cli/session"
 	"cuda-runpath/pkg/cli/show"
@@ -52,7 +52,7 @@ func cacheCommand(name, usage, example string, remove bool, more ...*command.Fla
 		Flags: slices.Concat(more, flags.Writing, []*command.Flag{flags.Store, flags.EvenInStore, command.DryRunFlag},
 			flags.Tree),
 		Action: session.With(func(s *session.Session, c *command.Line) error {
-			p := parts.Edit{Options: editing.Options(c)}
+			p := parts.Edit{Options: editors.Options(c)}
 			p.Note = &edit.Note{Write: !remove, Remove: remove, Anew: true, Maps: normal.New(normal.Settings{
 				DriverLink: c.String("driver-link"), Compat: c.String("compat"), StubDirs: flags.StubDirs(c),
 			})}
@@ -113,11 +113,11 @@ func Edit() *command.Command {
 // partsFromFlags reads the flags of edit.
 func partsFromFlags(c *command.Line) (*parts.Edit, error) {
 	p := &parts.Edit{
-		Options:      editing.Options(c),
+		Options:      editors.Options(c),
 		RemoveNeeded: c.StringSlice("remove-needed"),
 		AddNeeded:    c.StringSlice("add-needed"),
 		AddFirst:     c.Bool("first"),
-		Tag:          editing.Tag(c),
+		Tag:          editors.Tag(c),
 	}
 	text := func(flag string) (*string, error) {
 		if !c.IsSet(flag) {

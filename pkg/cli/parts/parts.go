@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"cuda-runpath/pkg/cli/editing"
-	"cuda-runpath/pkg/cli/edits"
+	"cuda-runpath/pkg/cli/editors"
+	"cuda-runpath/pkg/cli/normalform"
 	"cuda-runpath/pkg/cli/session"
 	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/edit/parts"
@@ -31,9 +31,9 @@ func runParts(p *parts.Edit, s *session.Session) error {
 		p.Note.Maps = normal.New(normal.Settings{})
 	}
 	programs := map[string]int{} // that have a note, by their loaders
-	return editing.Run(s, func(f *tree.File) *partsReport {
+	return editors.Run(s, func(f *tree.File) *partsReport {
 		result := p.File(f)
-		r := &partsReport{editing.Report(s, f, &result.Result, result.Before, result.After),
+		r := &partsReport{editors.Report(s, f, &result.Result, result.Before, result.After),
 			append([]parts.Change{}, result.Changes...), result.Interpreter}
 		r.Warn = append(result.Notes, r.Warn...)
 		r.Notes = slices.Concat(r.Info, r.Warn)
@@ -46,7 +46,7 @@ func runParts(p *parts.Edit, s *session.Session) error {
 			changes = append(changes, c.Part+" "+partText(c.Before)+" -> "+after)
 		}
 		if result.Note.Changed() {
-			changes = append(changes, edits.NoteLine(result.Note))
+			changes = append(changes, normalform.NoteLine(result.Note))
 		}
 		if r.Action == tree.Edited && r.Reason == "" {
 			r.Line = strings.Join(changes, "; ")

@@ -13,7 +13,7 @@ import (
 	"cuda-runpath/pkg/cli/ambiguity"
 	"cuda-runpath/pkg/cli/autopatchelf"
 	"cuda-runpath/pkg/cli/command"
-	"cuda-runpath/pkg/cli/editing"
+	"cuda-runpath/pkg/cli/editors"
 	"cuda-runpath/pkg/cli/programs"
 	"cuda-runpath/pkg/cli/urfave"
 	"cuda-runpath/tests/tinyelf"
@@ -41,7 +41,7 @@ func TestCommands(t *testing.T) {
 		}
 	}
 	programs := map[string]*command.Command{"runpath": programs.RunPath(), "autoPatchelf": autopatchelf.Command(), "noRunpathAmbiguity": ambiguity.Command()}
-	for _, tool := range editing.Tools() {
+	for _, tool := range editors.Tools() {
 		programs[tool.Name] = tool.Command()
 	}
 	for _, c := range []struct {

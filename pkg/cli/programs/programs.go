@@ -9,7 +9,7 @@ import (
 	"cuda-runpath/pkg/cli/ambiguity"
 	"cuda-runpath/pkg/cli/autopatchelf"
 	"cuda-runpath/pkg/cli/command"
-	"cuda-runpath/pkg/cli/editing"
+	"cuda-runpath/pkg/cli/editors"
 	"cuda-runpath/pkg/cli/patchelf"
 )
 
@@ -24,7 +24,7 @@ type Program struct {
 	Run func(args []string, stdout, stderr io.Writer) int
 }
 
-// others are those that are not one of [editing.Tools]; the first answers to unknown names.
+// others are those that are not one of [editors.Tools]; the first answers to unknown names.
 var others = []Program{
 	{Name: "runpath", Command: RunPath},
 	{Name: "noRunpathAmbiguity", Command: ambiguity.Command},
@@ -35,7 +35,7 @@ var others = []Program{
 // All returns all of them.
 func All() []Program {
 	all := slices.Clone(others)
-	for _, t := range editing.Tools() {
+	for _, t := range editors.Tools() {
 		all = append(all, Program{Name: t.Name, Command: t.Command})
 	}
 	return all

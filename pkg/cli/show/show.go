@@ -9,8 +9,8 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"cuda-runpath/pkg/cli/command"
-	"cuda-runpath/pkg/cli/edits"
 	"cuda-runpath/pkg/cli/flags"
+	"cuda-runpath/pkg/cli/normalform"
 	"cuda-runpath/pkg/cli/session"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/forwardcompat"
@@ -114,7 +114,7 @@ func (r *shownFile) read(f *tree.File) error {
 	if err != nil {
 		return err
 	}
-	r.Tag, r.Before = edits.TagName(tag), session.EntriesOf(runpath.Parse(list))
+	r.Tag, r.Before = normalform.TagName(tag), session.EntriesOf(runpath.Parse(list))
 	r.After = r.Before
 	shadowed, both, err := im.Shadowed()
 	if err != nil {

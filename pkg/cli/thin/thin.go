@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/cli/command"
-	"cuda-runpath/pkg/cli/editing"
+	"cuda-runpath/pkg/cli/editors"
 	"cuda-runpath/pkg/cli/flags"
 	"cuda-runpath/pkg/cli/gpu"
 	"cuda-runpath/pkg/cli/session"
@@ -293,8 +293,8 @@ func removed(s *session.Session, entries, all int, sum *thinSummary) string {
 		if s.DryRun {
 			verb = "would remove"
 		}
-		parts = append(parts, fmt.Sprintf("%s %d of %s: %s", verb, entries, session.Count(all, "cubin or PTX", "cubins and PTX"),
-			gpucode.PartOf(freed, code)))
+		parts = append(parts, fmt.Sprintf("%s %d of %s: %s", verb, entries,
+			session.Count(all, "cubin or PTX", "cubins and PTX"), gpucode.PartOf(freed, code)))
 	}
 	if sum.Cut > 0 {
 		parts = append(parts, gpucode.Megabytes(sum.Cut)+" shorter")
@@ -344,7 +344,7 @@ func runThin(s *session.Session, o *thinning) error {
 
 // report says what came of a file.
 func (r *thinned) report(s *session.Session, f *tree.File, result *edit.Result) {
-	r.Report = editing.Report(s, f, result, edit.State{}, edit.State{})
+	r.Report = editors.Report(s, f, result, edit.State{}, edit.State{})
 	r.Before, r.After = nil, nil
 	if r.Action == tree.Edited {
 		r.Line = removed(s, r.Entries, r.all, &thinSummary{Code: r.Code, Freed: r.Freed, Cut: r.Cut, Blanked: r.Blanked})

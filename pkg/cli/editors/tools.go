@@ -1,4 +1,4 @@
-package editing
+package editors
 
 import (
 	"slices"

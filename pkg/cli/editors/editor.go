@@ -1,4 +1,4 @@
-package editing
+package editors
 
 import (
 	"cmp"
@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"cuda-runpath/pkg/cli/command"
-	"cuda-runpath/pkg/cli/edits"
+	"cuda-runpath/pkg/cli/normalform"
 	"cuda-runpath/pkg/cli/session"
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/driver/symbols"
@@ -29,7 +29,7 @@ type Editor struct {
 
 // newEditor reads the editing flags.
 func newEditor(c *command.Line) (*Editor, error) {
-	settings, err := edits.Settings(c)
+	settings, err := normalform.Settings(c)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func Files(c *command.Line, paths []string, configure func(*Editor) error) error
 
 // Apply adds the maps of tools to what is done.
 func (e *Editor) Apply(names []string) error {
-	maps, err := edits.MapsOf(names, e.Compat)
+	maps, err := normalform.MapsOf(names, e.Compat)
 	e.Maps |= maps
 	return err
 }
@@ -127,10 +127,10 @@ func (e *Editor) visit(f *tree.File) *outcome {
 		slices.Equal(r.Before.List, r.After.List):
 		o.Line = command.Printable(notes)
 	case r.Action == tree.Edited:
-		o.Line = edits.ChangeLine(r.Before.Tag, r.After.Tag, r.Before.List.String(), r.After.List.String(), o.Notes)
+		o.Line = normalform.ChangeLine(r.Before.Tag, r.After.Tag, r.Before.List.String(), r.After.List.String(), o.Notes)
 	}
 	if r.Shadowed != nil {
-		lost := edits.Lost(*r.Shadowed)
+		lost := normalform.Lost(*r.Shadowed)
 		o.Notes, o.Warn = append(o.Notes, lost), append(o.Warn, lost)
 	}
 	return o
@@ -152,7 +152,7 @@ func (e *Editor) notes(result *runpaths.Result) (notes []string) {
 		add("removed %s, which nothing uses", dir)
 	}
 	for i, name := range result.Opens {
-		add("%s", edits.OpenedLine(name+" is opened by name", result.OpenDirs[i]))
+		add("%s", normalform.OpenedLine(name+" is opened by name", result.OpenDirs[i]))
 	}
 	for _, name := range n.DriverFor {
 		add("needs %s, which no other entry holds", name)
@@ -175,7 +175,7 @@ func (e *Editor) notes(result *runpaths.Result) (notes []string) {
 		add("no longer asks for an executable stack")
 	}
 	if result.Note.Changed() {
-		add("%s", edits.NoteLine(result.Note))
+		add("%s", normalform.NoteLine(result.Note))
 	}
 	return notes
 }

@@ -1,6 +1,6 @@
-// Package edits is what the commands that edit run paths by the normal form have in common: the tools by their names,
-// their settings, and what came of a file as a line.
-package edits
+// Package normalform is what the commands that edit run paths by the normal form have in common: the tools by their
+// names, their settings, and what came of a file as a line.
+package normalform
 
 import (
 	"debug/elf"

@@ -1,4 +1,4 @@
-package edits
+package normalform
 
 import (
 	"slices"

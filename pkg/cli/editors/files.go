@@ -1,4 +1,4 @@
-package editing
+package editors
 
 import (
 	"os/signal"
@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/cli/command"
-	"cuda-runpath/pkg/cli/edits"
+	"cuda-runpath/pkg/cli/normalform"
 	"cuda-runpath/pkg/cli/session"
 	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/edit/runpaths"
@@ -51,7 +51,7 @@ func Run[R session.Reported](s *session.Session, visit func(*tree.File) R, tell 
 // Report is what came of a file that was to be edited.
 func Report(s *session.Session, f *tree.File, r *edit.Result, before, after edit.State) session.Report {
 	o := session.Report{Path: f.Path, Action: r.Action, Reason: r.Reason,
-		Tag: edits.TagName(after.Tag), Before: session.EntriesOf(before.List), After: session.EntriesOf(after.List),
+		Tag: normalform.TagName(after.Tag), Before: session.EntriesOf(before.List), After: session.EntriesOf(after.List),
 		ResolutionNote: string(r.Note)}
 	switch r.Action {
 	case tree.Failed:
