@@ -6,14 +6,13 @@ import (
 	"cuda-runpath/pkg/cli/explain"
 	"cuda-runpath/pkg/cli/gpu"
 	"cuda-runpath/pkg/cli/hook"
-	"cuda-runpath/pkg/cli/lists"
 	"cuda-runpath/pkg/cli/manifest"
-	"cuda-runpath/pkg/cli/parts"
 	"cuda-runpath/pkg/cli/references"
 	"cuda-runpath/pkg/cli/scripts"
 	"cuda-runpath/pkg/cli/session"
 	"cuda-runpath/pkg/cli/show"
 	"cuda-runpath/pkg/cli/thin"
+	"cuda-runpath/pkg/cli/write"
 )
 
 // RunPath returns the app of runpath, for looking and debugging.
@@ -22,9 +21,8 @@ func RunPath() *command.Command {
 The run path of a program or library is the list of directories in which the loader searches the libraries that it needs
 (DT_RUNPATH, in older files DT_RPATH).`+session.ExitStatus, "runpath explain app/bin/app\nrunpath audit app")
 	app.OfFile = "show"
-	app.Commands = append([]*command.Command{show.Command()}, lists.Commands()...)
-	app.Commands = append(app.Commands, parts.Cache(), parts.Edit())
-	app.Commands = append(app.Commands, lists.Shrink(), lists.Normalize(), explain.Command(), audit.Command(),
-		gpu.Command(), thin.Command(), references.Command(), manifest.Command(), scripts.Command(), hook.Command())
+	app.Commands = append([]*command.Command{show.Command()}, write.Commands()...)
+	app.Commands = append(app.Commands, explain.Command(), audit.Command(), gpu.Command(), thin.Command(),
+		references.Command(), manifest.Command(), scripts.Command(), hook.Command())
 	return app
 }

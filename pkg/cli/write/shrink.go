@@ -1,4 +1,4 @@
-package lists
+package write
 
 import (
 	"os"
@@ -11,8 +11,8 @@ import (
 	"cuda-runpath/pkg/runpath"
 )
 
-// Shrink returns the command that drops the entries which a file makes no use of.
-func Shrink() *command.Command {
+// shrink returns the command that drops the entries which a file makes no use of.
+func shrink() *command.Command {
 	return &command.Command{
 		Name:   "shrink",
 		Also:   []string{"shrink-rpath"},

@@ -1,4 +1,4 @@
-package lists
+package write
 
 import (
 	"slices"
@@ -9,8 +9,8 @@ import (
 	"cuda-runpath/pkg/cli/normalform"
 )
 
-// Normalize returns a command that does the work of several tools in one walk.
-func Normalize() *command.Command {
+// normalize returns a command that does the work of several tools in one walk.
+func normalize() *command.Command {
 	own := []*command.Flag{
 		{Kind: command.List, Name: "tool", Values: normalform.ToolNames(),
 			Usage: "do what `NAME` does (repeatable); without it only the normal form"},

@@ -1,6 +1,6 @@
-// Package lists has the commands of runpath that write run paths: as given (set, add, remove), without what nothing
-// uses (shrink), or in the normal form (normalize).
-package lists
+// Package write has the commands of runpath that write to files: run paths as given (set, add, remove), without what
+// nothing uses (shrink) or in the normal form (normalize), resolution notes (cache), and all parts that it edits (edit).
+package write
 
 import (
 	"os"
@@ -16,8 +16,13 @@ import (
 // listCommon are the common flags of what writes run paths as given.
 var listCommon = []string{"force-rpath", "keep-empty", "dry-run", "json", "verbose"}
 
-// Commands returns the commands that write a run path as given: set, add and remove.
+// Commands returns them.
 func Commands() []*command.Command {
+	return append(asGiven(), cache(), editParts(), shrink(), normalize())
+}
+
+// asGiven returns the commands that write a run path as given: set, add and remove.
+func asGiven() []*command.Command {
 	return []*command.Command{{
 		Name:      "set",
 		Also:      []string{"set-rpath", "write"},
