@@ -21,7 +21,8 @@ type Instead struct {
 // with one name, the first that is opened is in the process.
 func (s *State) Instead() (all []Instead) {
 	for _, p := range s.Opened {
-		if !ofNoOrder(p) || strings.Contains(p.Name, "/") || !p.To.Found() || p.To.File == nil || p.To.Certain() {
+		if !ofNoOrder(p) || strings.Contains(p.Name, "/") || !p.To.Found() || p.To.File == nil || p.To.Certain() ||
+			s.endsPath(p) {
 			continue
 		}
 		if p.Again {
@@ -41,6 +42,20 @@ func (s *State) Instead() (all []Instead) {
 		}
 	}
 	return all
+}
+
+// endsPath reports whether all that speaks for the opening of a name is that a path ends in it, which is opened itself.
+func (s *State) endsPath(p *loader.Opening) (ends bool) {
+	if p.Cause != loader.DlopenString {
+		return false
+	}
+	for _, l := range p.By.File.Literals() {
+		if l.Name == p.Name && l.Path == "" {
+			return false
+		}
+		ends = ends || l.Name == p.Name && s.There(l.Path)
+	}
+	return ends
 }
 
 // Better returns what the names looked up at the start lead to on the best processor for the file's machine. It is

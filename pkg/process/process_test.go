@@ -229,6 +229,18 @@ func TestOrders(t *testing.T) {
 	if got := strings.Join(other, ", "); got != "/b/libx.so.1: /c/libx-2.so where /c/libx-2.so is opened first" {
 		t.Error(got)
 	}
+	// The end of a path that is there is no name that is searched for.
+	s.put("/a/libz.so", lib("libz.so"))
+	s.put("/c/libz.so", lib("libz.so"))
+	for data, want := range map[string]int{"\x00/c/libz.so\x00": 0, "\x00/c/libz.so\x00libz.so\x00": 1} {
+		p.Data = data
+		s.put("/p", p)
+		state = s.begin("/p", loader.Environment{})
+		state.OpenAll(state.Likely(false), func(string) bool { return false })
+		if all := state.Instead(); len(all) != want {
+			t.Errorf("%q: %+v", data, all)
+		}
+	}
 	// Notes are in an order.
 	p.Data, p.Dlopen = "", `[{"soname":["libplug.so"]},{"soname":["libother.so"]}]`
 	s.put("/p", p)
