@@ -25,6 +25,9 @@ func (o *explainOptions) sum(s *session.Session, a *answer, arg string) (done bo
 	}
 	file := o.Loader.Path(arg)
 	dir := o.Loader.Files().IsDir(o.Loader.Absolute(file))
+	if dir && !strings.Contains(file, "..") { // ".." leads elsewhere where a link is before it
+		file = path.Clean(o.Loader.Absolute(file))
+	}
 	if !dir && (o.NoOpen || !starts.MayBePlace(arg)) { // of files only an interpreter imports anything
 		return false
 	}
@@ -190,7 +193,9 @@ func writeSum(w *bytes.Buffer, name string, below func(string) string, sum *plac
 	}
 	for _, f := range wrong {
 		more := ""
-		if n := max(len(f.names), len(f.of)); n > 1 {
+		if others := f.names[1:]; len(others) > 0 {
+			more = "; likewise " + command.Few(others, 3)
+		} else if n := len(f.of); n > 1 {
 			more = fmt.Sprintf("  [and %d more]", n-1)
 		}
 		say(f.hue, "%s%s", strings.ReplaceAll(f.text, "\x00", f.names[0]), more)
