@@ -12,6 +12,7 @@ import (
 
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/explain/places"
+	"cuda-runpath/pkg/finding"
 	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/loader"
@@ -157,14 +158,16 @@ func (d *Diagnosis) place(system *explain.System, place *starts.Place, look func
 		d.own = cmp.Or(d.own, one.own)
 		d.Asks = d.Asks || one.Asks
 		for _, f := range one.Facts {
-			if !one.asks && f.Verdict != Bad && f.Verdict != Warning {
+			f.unknown = f.unknown && one.asks
+			if !one.asks && f.Kind == finding.UnknownStart {
+				f.Verdict = Note
+			} else if !one.asks && f.Verdict != Bad && f.Verdict != Warning {
 				continue
 			}
 			// which has nothing to do with the driver
 			if !one.asks && f.Verdict == Bad && (place.Python == nil || its.Start.File != place.Python.File) {
 				f.Verdict = Warning
 			}
-			f.unknown = f.unknown && one.asks
 			key := f.Subject + f.Text
 			if f.found {
 				key = f.Subject + explain.Opened(f.Text, f.Openers, nil)

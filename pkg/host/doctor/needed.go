@@ -36,7 +36,7 @@ func (d *Diagnosis) Needed() (lines []*Line, good, notes int) {
 		if f.Of != nil { // of a place
 			key = strings.TrimLeft(explain.Opened(" "+f.Text, f.Openers, nil), ": ")
 			file := f.Library
-			if f.Kind == finding.UndefinedSymbol { // it is about a symbol, in the file
+			if f.Kind == finding.UndefinedSymbol || f.Kind == finding.UnknownStart { // it is about something in the file
 				file = f.Source
 			}
 			text := finding.Named(key, f.Of)
