@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path"
 	"slices"
 	"sort"
 	"strings"
@@ -290,16 +291,22 @@ func hint(l *loader.Loader, arg string, err error) string {
 	defer f.Close()
 	text, _ := io.ReadAll(io.LimitReader(f, 1<<20))
 	program, byEnv := wrapper.Interpreter(text[:min(len(text), 256)])
+	if program == "" && path.Ext(arg) == ".py" {
+		program, byEnv = "python3", "python3"
+	}
 	if program == "" {
 		return ""
 	}
-	if start := starts.Behind(l, l.Path(arg), starts.Wrappers); len(start.Via) > 0 {
+	python := strings.HasPrefix(byEnv, "python") // a version manager's script, or it would have been examined
+	if start := starts.Behind(l, l.Path(arg), starts.Wrappers); len(start.Via) > 0 && !python {
 		program, byEnv = start.File, ""
 	}
 	see := ": see " + remedy.Quote("runpath", "explain", program)
 	switch root := l.Host(""); {
 	case byEnv != "" && root != "":
 		see = " for " + byEnv
+	case python:
+		see = `: see runpath explain "$(` + remedy.Quote(byEnv, "-c", "import sys; print(sys.executable)") + `)"`
 	case byEnv != "":
 		see = `: see runpath explain "$(command -v ` + remedy.Quote(byEnv) + `)"`
 	case root != "":
