@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"sort"
 	"strings"
 
 	"cuda-runpath/pkg/driver"
@@ -143,12 +144,14 @@ func Summarize(y *explain.System, jobs int, p *starts.Place, visit func(*explain
 			}
 		}
 	})
-	slices.SortStableFunc(s.Findings, func(a, b finding.Finding) int { return b.Severity.Rank() - a.Severity.Rank() })
+	// sort, not slices, as in package audit
+	sort.SliceStable(s.Findings, func(i, j int) bool { return s.Findings[i].Severity.Rank() > s.Findings[j].Severity.Rank() })
 	slices.Sort(s.Optional)
-	slices.SortFunc(s.Toolkit, func(a, b ToolkitPart) int {
-		return cmp.Or(strings.Compare(a.Soname, b.Soname), strings.Compare(a.Path, b.Path))
+	sort.Slice(s.Toolkit, func(i, j int) bool {
+		a, b := &s.Toolkit[i], &s.Toolkit[j]
+		return a.Soname < b.Soname || a.Soname == b.Soname && a.Path < b.Path
 	})
-	slices.SortFunc(s.GPUCode, func(a, b BuiltFor) int { return strings.Compare(a.Path, b.Path) })
+	sort.Slice(s.GPUCode, func(i, j int) bool { return s.GPUCode[i].Path < s.GPUCode[j].Path })
 	return s
 }
 
