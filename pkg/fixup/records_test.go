@@ -695,6 +695,9 @@ func stoppedChange(t *testing.T) (edited, all int) {
 	ctx, stop := context.WithCancel(context.Background())
 	stopped, err := ix.Change(ctx, plans, Changing{Carrying: Carrying{Jobs: 1}, Records: rs, Progress: func(int, int) { stop() }})
 	rs.Close()
+	if err != nil {
+		t.Error(err)
+	}
 	if cut := (*tree.Stopped)(nil); stopped != nil && !errors.As(stopped, &cut) {
 		t.Fatal(stopped)
 	}

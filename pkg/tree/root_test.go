@@ -12,15 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func descriptors(t *testing.T) int {
-	t.Helper()
-	names, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Skip(err)
-	}
-	return len(names)
-}
-
 // kept walks paths, and returns the places of their files.
 func kept(t *testing.T, paths ...string) []Target {
 	t.Helper()
