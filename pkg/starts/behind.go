@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path"
 	"slices"
+	"strings"
 
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/loader"
@@ -151,7 +152,17 @@ func started(l *loader.Loader, file string, through Through) process.Start {
 			t.Interpreter = w.Loader
 		}
 	}
+	if t.Script != "" && len(t.Other) == 0 && !runsPython(l, t.File) {
+		t.Other = append(t.Other, "which program "+t.File+" starts is not known")
+	}
 	return t
+}
+
+// runsPython reports whether a program is Python itself: what version managers (mise, asdf, rye, pixi) have in its place
+// has another name where its links lead, or is static, and looks for one.
+func runsPython(l *loader.Loader, file string) bool {
+	f := l.Files().Open(l.Absolute(file))
+	return f.ELF == nil || f.Interp != "" && (strings.Contains(path.Base(f.Path), "python") || strings.Contains(path.Base(f.Path), "pypy"))
 }
 
 // Begin is [Modules.Begin] for one file alone.

@@ -61,6 +61,10 @@ func writeTree(w *bytes.Buffer, its *explain.Case, found []finding.Finding, st t
 		fmt.Fprintf(w, format, p.paint("", via), p.paint(command.Bold, next),
 			p.paint(command.Dim, its.Start.Sets(i == len(its.Start.Via)-1)))
 	}
+	for _, what := range slices.Concat(its.Start.Other, its.Start.Unsure) {
+		p.write(command.Yellow, what)
+		p.w.WriteByte('\n')
+	}
 	p.write(command.Bold, s.Main.Path)
 	if s.Role == loader.Static {
 		fmt.Fprintf(p.w, "  %s\n", p.paint(command.Dim, string(s.Main.File.ELF.SkipReason())))
