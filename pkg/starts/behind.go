@@ -152,7 +152,7 @@ func started(l *loader.Loader, file string, through Through) process.Start {
 			t.Interpreter = w.Loader
 		}
 	}
-	if t.Script != "" && len(t.Other) == 0 && !runsPython(l, t.File) {
+	if (t.Script != "" || pythonName().MatchString(path.Base(file))) && len(t.Other) == 0 && !runsPython(l, t.File) {
 		t.Other = append(t.Other, "which program "+t.File+" starts is not known")
 	}
 	return t

@@ -153,6 +153,8 @@ func TestDiagnosis(t *testing.T) {
 			says: []string{"warning program: which program /app starts is not known"}},
 		"a script of Python's that a version manager starts": {files: good.With(interp).With(tree{"opt/mise": program("", "libc.so.6"), "opt/shims/python3": "-> ../mise", "app": "#!/opt/shims/python3\nimport ctypes\nctypes.CDLL('libcuda.so.1')\n"}), program: "/app", works: true, unknown: true,
 			says: []string{"warning program: which program /opt/shims/python3 starts is not known"}},
+		"a version manager in Python's place": {files: good.With(interp).With(tree{"opt/mise": tinyelf.Object{Type: elf.ET_EXEC}, "opt/shims/python3": "-> ../mise"}), program: "/opt/shims/python3", works: true, unknown: true,
+			says: []string{"warning program: which program /opt/shims/python3 starts is not known"}},
 		"one that is static, by a name of Python's": {files: good.With(interp).With(tree{"opt/python3": tinyelf.Object{Type: elf.ET_EXEC}, "app": "#!/opt/python3\nimport ctypes\nctypes.CDLL('libcuda.so.1')\n"}), program: "/app", works: true, unknown: true,
 			says: []string{"warning program: which program /opt/python3 starts is not known"}},
 		"a wrapper that computes where libraries are": {files: good.With(interp).With(tree{"p": program("", "libx.so"), "app": "#!/bin/bash\nexport LD_LIBRARY_PATH=$X/lib\nexec /p\n"}), program: "/app", works: true, unknown: true,

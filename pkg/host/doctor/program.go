@@ -32,7 +32,7 @@ func (h *Doctor) checkProgram(d *Diagnosis, its *explain.Case, drv *host.Driver,
 	}
 	unsure := slices.Concat(its.Start.Other, its.Start.Unsure)
 	for _, what := range unsure {
-		d.doubt(subject, its.Start.Via[0], "", "%s", what)
+		d.doubt(subject, append(slices.Clip(its.Start.Via), program)[0], "", "%s", what)
 		d.Facts[len(d.Facts)-1].Kind = finding.UnknownStart
 	}
 	ofStart := len(d.Facts)
