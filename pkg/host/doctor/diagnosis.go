@@ -87,8 +87,10 @@ func (d *Diagnosis) Unknown() (why []string) {
 }
 
 // doubt adds a fact because of which it is not known whether a CUDA program works.
-func (d *Diagnosis) doubt(subject, source, fix, format string, args ...any) {
-	d.add(subject, Warning, source, fix, format, args...).unknown = true
+func (d *Diagnosis) doubt(subject, source, fix, format string, args ...any) *Fact {
+	f := d.add(subject, Warning, source, fix, format, args...)
+	f.unknown = true
+	return f
 }
 
 // offer returns a fix that offers the host's driver: where there is none, that comes first.

@@ -159,7 +159,7 @@ func (d *Diagnosis) place(system *explain.System, place *starts.Place, look func
 		d.Asks = d.Asks || one.Asks
 		for _, f := range one.Facts {
 			f.unknown = f.unknown && one.asks
-			if !one.asks && f.Kind == finding.UnknownStart {
+			if !one.asks && f.Kind == finding.UnknownStart && its.Start.Other == nil { // whose program is known
 				f.Verdict = Note
 			} else if !one.asks && f.Verdict != Bad && f.Verdict != Warning {
 				continue

@@ -32,8 +32,7 @@ func (h *Doctor) checkProgram(d *Diagnosis, its *explain.Case, drv *host.Driver,
 	}
 	unsure := slices.Concat(its.Start.Other, its.Start.Unsure)
 	for _, what := range unsure {
-		d.doubt(subject, append(slices.Clip(its.Start.Via), program)[0], "", "%s", what)
-		d.Facts[len(d.Facts)-1].Kind = finding.UnknownStart
+		d.doubt(subject, its.Start.Name(), "", "%s", what).Kind = finding.UnknownStart
 	}
 	ofStart := len(d.Facts)
 	defer func() { // nor is it known then that it cannot work
