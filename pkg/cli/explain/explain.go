@@ -3,12 +3,12 @@ package explain
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"path"
 	"slices"
 	"sort"
 	"strings"
@@ -291,21 +291,20 @@ func hint(l *loader.Loader, arg string, err error) string {
 	defer f.Close()
 	text, _ := io.ReadAll(io.LimitReader(f, 1<<20))
 	program, byEnv := wrapper.Interpreter(text[:min(len(text), 256)])
-	if program == "" && path.Ext(arg) == ".py" {
-		program, byEnv = "python3", "python3"
-	}
-	if program == "" {
+	start := starts.Behind(l, l.Path(arg), starts.Wrappers)
+	switch {
+	case start.Script != "": // Python is a version manager's script, or this would have been examined
+		byEnv = cmp.Or(byEnv, "python3")
+	case program == "":
 		return ""
-	}
-	python := strings.HasPrefix(byEnv, "python") // a version manager's script, or it would have been examined
-	if start := starts.Behind(l, l.Path(arg), starts.Wrappers); len(start.Via) > 0 && !python {
+	case len(start.Via) > 0:
 		program, byEnv = start.File, ""
 	}
 	see := ": see " + remedy.Quote("runpath", "explain", program)
 	switch root := l.Host(""); {
 	case byEnv != "" && root != "":
 		see = " for " + byEnv
-	case python:
+	case start.Script != "":
 		see = `: see runpath explain "$(` + remedy.Quote(byEnv, "-c", "import sys; print(sys.executable)") + `)"`
 	case byEnv != "":
 		see = `: see runpath explain "$(command -v ` + remedy.Quote(byEnv) + `)"`

@@ -17,6 +17,7 @@ var For = &command.Flag{Kind: command.String, Name: "for", Check: Check,
 		"9.0,8.6+PTX, sm_90a, 90-real;86-virtual, names such as H100, or native for those of this machine; 9.0+PTX " +
 		"also asks for PTX, from which drivers make code for GPUs after 9.0"}
 
+// Check says what is wrong with a list of GPUs.
 func Check(list string) error { _, _, err := gpucode.ParseList(list); return err }
 
 // Targets returns the GPUs that --for names, of which the command line was checked; nil where it is not given. One
