@@ -195,8 +195,10 @@ func check(dir, path string) (r result) {
 	f.Close()
 
 	s := &subject{original: path, dir: dir, file: filepath.Join(dir, filepath.Base(path)), native: native}
+	// Which tag a file gets that has none is not the question here.
+	s.flags = []string{"--force-runpath"}
 	if len(tag) > 0 && len(both) == 0 {
-		// DT_RPATH also serves the libraries of libraries; what DT_RUNPATH would find is not the question here.
+		// DT_RPATH also serves the libraries of libraries; what DT_RUNPATH would find is not the question here either.
 		s.flags = []string{"--force-rpath"}
 	}
 	if err := s.reset(path); err != nil {
