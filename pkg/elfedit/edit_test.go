@@ -164,7 +164,7 @@ func checkSections(t *testing.T, im *image) {
 			}
 		}
 	}
-	if i := im.StringSection(); len(im.Sections) > 0 && (i < 0 || im.Sections[i].Size != im.StrSize) {
+	if i := im.stringSection(); len(im.Sections) > 0 && (i < 0 || im.Sections[i].Size != im.StrSize) {
 		t.Errorf("no section header says what DT_STRTAB and DT_STRSZ say")
 	}
 	for _, p := range im.Progs {
@@ -1089,7 +1089,7 @@ func TestSymbolOutsideItsSectionStays(t *testing.T) {
 	} {
 		b := plain().build(t)
 		im := parse(t, b)
-		own := im.StringSection()
+		own := im.stringSection()
 		symbols, _ := im.Dyn(elf.DT_SYMTAB)
 		symbol := b[symbols.Val+im.SymSize():]
 		was := im.Sections[own].Addr + test.beyond

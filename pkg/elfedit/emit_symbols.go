@@ -24,7 +24,7 @@ func (p *planner) moveSymbols(l *layout) error {
 			dynamic = &moved[k]
 		}
 	}
-	table := im.StringSection()
+	table := im.stringSection()
 	if table >= 0 {
 		moves[table] = l.table.addr - im.StrAddr
 	}

@@ -76,8 +76,8 @@ func (im *image) owned() []elfimage.Owner {
 // hasDynamic reports whether the dynamic section has been read.
 func (im *image) hasDynamic() bool { return im.DynCap > 0 }
 
-// StringSection is elfimage's, looked for once.
-func (im *image) StringSection() int {
+// stringSection is elfimage's, looked for once.
+func (im *image) stringSection() int {
 	if im.strings == 0 {
 		im.strings = 2 + im.Image.StringSection()
 	}

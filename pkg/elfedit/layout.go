@@ -107,7 +107,7 @@ func (l *layout) moveStrings(im *image, at place) {
 	if at.size != im.StrSize {
 		l.tags = append(l.tags, elfimage.Dyn{Tag: elf.DT_STRSZ, Val: at.size})
 	}
-	if i := im.StringSection(); i >= 0 {
+	if i := im.stringSection(); i >= 0 {
 		l.ownSections(im)
 		s := &l.sections[i]
 		s.Off, s.Addr, s.Size = at.off, at.addr, at.size

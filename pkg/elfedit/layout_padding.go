@@ -115,7 +115,7 @@ func (p *planner) readOnlySegments(own *elfimage.Prog) []*elfimage.Prog {
 
 // onlyStrings reports whether the string table is the only section in its segment.
 func (im *image) onlyStrings(own *elfimage.Prog) bool {
-	strings := im.StringSection()
+	strings := im.stringSection()
 	for i := range im.Sections {
 		s := &im.Sections[i]
 		if i != strings && s.Flags&elf.SHF_ALLOC != 0 && s.Size > 0 && s.Addr >= own.Vaddr && s.Addr < own.Vaddr+own.Memsz {
@@ -129,7 +129,7 @@ func (im *image) onlyStrings(own *elfimage.Prog) bool {
 // up the segment's size.
 func (p *planner) endsSegment(own *elfimage.Prog) (bool, error) {
 	im, most := p.im, uint64(16)
-	strings := im.StringSection()
+	strings := im.stringSection()
 	end := im.StrOff + im.StrSize
 	rest := own.Off + own.Filesz - end
 	if rest == 0 || rest > most || strings < 0 {
@@ -148,7 +148,7 @@ func (p *planner) endsSegment(own *elfimage.Prog) (bool, error) {
 func (p *planner) moveTable(seg *elfimage.Prog, n uint64) (*layout, error) {
 	off, addr := seg.Off+seg.Filesz, seg.Vaddr+seg.Filesz
 	skip := uint64(0)
-	if i := p.im.StringSection(); i >= 0 { // patchelf aligns the table to words
+	if i := p.im.stringSection(); i >= 0 { // patchelf aligns the table to words
 		skip = alignUp(addr, min(p.im.Sections[i].Addralign, elfimage.PageSize)) - addr
 	}
 	if n < skip+p.im.StrSize+uint64(roomHead)+leastRoom(len(p.goal.blob)) {
@@ -172,7 +172,7 @@ func (p *planner) moveTable(seg *elfimage.Prog, n uint64) (*layout, error) {
 // the file for ever, even after another tool has changed them. What is before offset from is in use again, because
 // the program headers grow into a table right after them.
 func (p *planner) deadTable(from uint64) []span {
-	own := p.im.StringSection()
+	own := p.im.stringSection()
 	for i := range p.im.Sections {
 		s := &p.im.Sections[i]
 		if i != own && s.InFile() && s.Off < p.im.StrOff+p.im.StrSize && p.im.StrOff < s.Off+s.Size {

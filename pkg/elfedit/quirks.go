@@ -57,7 +57,7 @@ func (im *image) isHole(i int) bool {
 
 // newHole returns such a section. ok is false if there is no name for it.
 func (im *image) newHole(off, addr, size uint64) (s elfimage.Section, ok bool) {
-	i := im.StringSection()
+	i := im.stringSection()
 	if i < 0 || !im.sectionNamed(i, "."+holeName) {
 		return s, false
 	}
@@ -136,7 +136,7 @@ func (im *image) needsAnchor() bool {
 	if im.Type != elf.ET_EXEC || len(im.Sections)+1 >= int(elf.SHN_LORESERVE) {
 		return false
 	}
-	if i := im.StringSection(); i < 0 || !im.sectionNamed(i, "."+holeName) {
+	if i := im.stringSection(); i < 0 || !im.sectionNamed(i, "."+holeName) {
 		return false
 	}
 	first := -1

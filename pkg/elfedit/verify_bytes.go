@@ -356,12 +356,12 @@ func (v *verifier) fileHeader(from, to uint64) error {
 
 func (v *verifier) isStrings(o elfimage.Owner) bool {
 	return o.Kind == elfimage.OfDynamic && o.Tag == elf.DT_STRTAB ||
-		o.Kind == elfimage.OfSection && o.Index == v.before.StringSection()
+		o.Kind == elfimage.OfSection && o.Index == v.before.stringSection()
 }
 
 // staleStrings recognizes a string table's section header that contradicts DT_STRTAB and DT_STRSZ.
 func (v *verifier) staleStrings(o elfimage.Owner) bool {
-	return o.Kind == elfimage.OfSection && o.Index == v.before.StringSection() &&
+	return o.Kind == elfimage.OfSection && o.Index == v.before.stringSection() &&
 		(o.Addr != v.before.StrAddr || o.Size != v.before.StrSize)
 }
 
@@ -613,7 +613,7 @@ func (v *verifier) sections() error {
 		if !was[i].HasBytes() && (is[i].Addr != was[i].Addr || is[i].Size != was[i].Size) && i != anchor {
 			return bug("changes the section header of %s", v.before.SectionName(i))
 		}
-		if i == v.before.StringSection() && b.Addralign == 1 { // another tool's alignment, which strings do not need
+		if i == v.before.stringSection() && b.Addralign == 1 { // another tool's alignment, which strings do not need
 			b.Addralign = a.Addralign
 		}
 		if v.isNoteSection(i) {

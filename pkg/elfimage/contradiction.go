@@ -166,7 +166,7 @@ func (im *Image) tableSections() error {
 			return Malformed(im.sectionAt(i)+im.WordSize(), "%s has sh_size %#x, and PT_DYNAMIC has p_filesz %#x",
 				im.sectionText(i), s.Size, p.Filesz)
 		}
-		tag, ok := TableOfSection(s.Type)
+		tag, ok := tableOfSection(s.Type)
 		if !ok || s.Flags&elf.SHF_ALLOC == 0 {
 			continue
 		}
@@ -205,8 +205,8 @@ func (im *Image) isCopy(d Dyn, s *Section) bool {
 	return true
 }
 
-// TableOfSection returns the dynamic entry that points to a loaded section of a type.
-func TableOfSection(t elf.SectionType) (elf.DynTag, bool) {
+// tableOfSection returns the dynamic entry that points to a loaded section of a type.
+func tableOfSection(t elf.SectionType) (elf.DynTag, bool) {
 	for _, table := range TableSections {
 		if table.Type == t {
 			return table.Tag, true
@@ -311,7 +311,7 @@ func isRelocations(tag elf.DynTag) bool {
 
 // isTable reports whether a section has the type that goes with a dynamic entry.
 func (im *Image) isTable(section int, tag elf.DynTag) bool {
-	t, ok := TableOfSection(im.Sections[section].Type)
+	t, ok := tableOfSection(im.Sections[section].Type)
 	return ok && t == tag
 }
 

@@ -432,7 +432,7 @@ func (im *Image) countSections(at, n uint64) error {
 	}
 	if n == 0 || im.Shstrndx == uint32(elf.SHN_XINDEX) {
 		var first Section
-		err := im.table(im.Shoff, 1, im.ShdrSize(), "section header table", func(b []byte) { first = im.DecodeSection(b) })
+		err := im.table(im.Shoff, 1, im.ShdrSize(), "section header table", func(b []byte) { first = im.decodeSection(b) })
 		if err != nil {
 			return err
 		}
@@ -477,12 +477,12 @@ func (im *Image) parseSections() error {
 	}
 	i := 0
 	return im.table(im.Shoff, n, im.ShdrSize(), "section header table", func(b []byte) {
-		im.Sections[i] = im.DecodeSection(b)
+		im.Sections[i] = im.decodeSection(b)
 		i++
 	})
 }
 
-func (im *Image) DecodeSection(b []byte) Section {
+func (im *Image) decodeSection(b []byte) Section {
 	if im.Is64() && im.Data == elf.ELFDATA2LSB { // most files; calls through the interface cost more than the rest
 		le, b := binary.LittleEndian, b[:64]
 		return Section{NameOff: le.Uint32(b), Type: elf.SectionType(le.Uint32(b[4:])),

@@ -150,7 +150,7 @@ func (im *Image) tableSize(d Dyn) (uint64, bool) {
 		_, n, known := im.DynSymbols()
 		return n * 2, known
 	case elf.DT_VERNEED, elf.DT_VERDEF:
-		return im.VersionTableSize(d.Tag)
+		return im.versionTableSize(d.Tag)
 	}
 	return 0, false
 }

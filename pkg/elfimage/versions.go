@@ -197,9 +197,9 @@ func (im *Image) eachVersionRecord(table elf.DynTag, head, aux func(addr uint64,
 	return im.records(d, im.size/8, head, aux)
 }
 
-// VersionTableSize returns the size in bytes of the table of DT_VERNEED or DT_VERDEF, from its first record to the
+// versionTableSize returns the size in bytes of the table of DT_VERNEED or DT_VERDEF, from its first record to the
 // end of its last.
-func (im *Image) VersionTableSize(tag elf.DynTag) (size uint64, ok bool) {
+func (im *Image) versionTableSize(tag elf.DynTag) (size uint64, ok bool) {
 	d, ok := im.Dyn(tag)
 	if !ok {
 		return 0, false

@@ -22,7 +22,7 @@ func (c *Case) entry(text string, position int) entry {
 	e.dir, _ = c.Load.Expand(c.Load.Main, text)
 	e.driver = e.key == runpath.Key(c.Link(c.file.ELF.Machine))
 	e.stub = c.StubDirs.Contains(e.key)
-	e.compat = !e.driver && c.IsCompat(c.Load, text, e.dir)
+	e.compat = !e.driver && c.isCompat(c.Load, text, e.dir)
 	return e
 }
 
@@ -87,12 +87,12 @@ func (c *Case) safety() {
 			if names := c.heldNames(e); len(names) > 0 {
 				more = ", where the loader looks for " + remedy.List(names)
 			}
-			c.of(e, finding.StubEntry, c.EditForDriver(c.Load.Main, c.stubs(runpath.ReplaceStubs)), "is a stub directory%s", more)
+			c.of(e, finding.StubEntry, c.editForDriver(c.Load.Main, c.stubs(runpath.ReplaceStubs)), "is a stub directory%s", more)
 		}
 	}
 	c.neededPaths()
 	for _, o := range c.Load.Objects {
-		for _, f := range c.Note(o) {
+		for _, f := range c.note(o) {
 			c.report(f)
 		}
 	}
@@ -126,7 +126,7 @@ func (c *Case) neededPaths() {
 		if !strings.Contains(name, "/") {
 			continue
 		}
-		f := finding.Finding{Library: name, Remedy: c.Search(name, c.Load.Main)}
+		f := finding.Finding{Library: name, Remedy: c.search(name, c.Load.Main)}
 		const what = "the file needs %s by a path, so no run path is searched for it: "
 		switch at := name; {
 		case strings.HasPrefix(at, "/"):

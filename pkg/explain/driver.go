@@ -44,8 +44,8 @@ func (l *Layout) Link(m elf.Machine) string {
 	return driver.LinkFor(m)
 }
 
-// IsCompat reports whether a directory, named by an entry of a run path of the load, is a compat directory.
-func (l *Layout) IsCompat(s *loader.Load, entry, dir string) bool {
+// isCompat reports whether a directory, named by an entry of a run path of the load, is a compat directory.
+func (l *Layout) isCompat(s *loader.Load, entry, dir string) bool {
 	return driver.CompatDirs{Named: l.Compat}.Contains(entry, func(name string) bool { return s.Holds(dir, name) })
 }
 
@@ -197,7 +197,7 @@ func (c *Case) Verdict(o *loader.Object) *Verdict {
 	if path.Base(path.Dir(dir)) == "glibc-hwcaps" { // the directory above is searched
 		dir = path.Dir(path.Dir(dir))
 	}
-	compat := func(dir string) bool { return l.IsCompat(s, dir, dir) }
+	compat := func(dir string) bool { return l.isCompat(s, dir, dir) }
 	where := fmt.Sprintf("%s%s: ", o.Name, may)
 	switch {
 	case o.Err != "":
@@ -207,7 +207,7 @@ func (c *Case) Verdict(o *loader.Object) *Verdict {
 		v.Origin, v.Kind, v.Answer = FromStub, finding.StubLoaded, 34
 		v.Text = fmt.Sprintf("%sa stub, %s: every call to it fails with CUDA_ERROR_STUB_LIBRARY (34).", where, o.Path)
 		v.Remedy = c.offTheSearch(o, func(list *loader.Object) remedy.Remedy {
-			return c.EditForDriver(list, l.stubs(runpath.ReplaceStubs))
+			return c.editForDriver(list, l.stubs(runpath.ReplaceStubs))
 		})
 	case c.answersAsStub(o):
 		v.Origin, v.Kind, v.Answer = FromStub, finding.StubLoaded, 34
@@ -306,7 +306,7 @@ func (c *Case) compatBehind(v *Verdict, o *loader.Object) {
 	list := runpath.Parse(o.List.File.List)
 	for _, entry := range list[slices.Index(list, o.Entry)+1:] {
 		dir, ok := s.Expand(o.List, entry)
-		if !ok || !l.IsCompat(s, dir, dir) || !s.Holds(dir, o.Name) {
+		if !ok || !l.isCompat(s, dir, dir) || !s.Holds(dir, o.Name) {
 			continue
 		}
 		if c.outOfPlace(path.Join(dir, o.Name)) != "" {
@@ -315,7 +315,7 @@ func (c *Case) compatBehind(v *Verdict, o *loader.Object) {
 		v.Good, v.Kind = false, finding.DriverBeforeCompat
 		v.Text = strings.TrimSuffix(v.Text, ": right.") +
 			fmt.Sprintf(". The compat directory %s comes after it, so its newer driver is never loaded.", dir)
-		v.Remedy = c.EditForDriver(o.List, l.rules(0))
+		v.Remedy = c.editForDriver(o.List, l.rules(0))
 		return
 	}
 }
@@ -341,7 +341,7 @@ func (c *Case) compat(v *Verdict, o *loader.Object, where, dir string) {
 		if i := slices.IndexFunc(c.Objects, func(x *loader.Object) bool {
 			return x.Name == driver.LibCUDA && x.Found() &&
 				x.Err == ""
-		}); i >= 0 && !c.IsCompat(c.Load, path.Dir(c.Objects[i].Path), path.Dir(c.Objects[i].Path)) {
+		}); i >= 0 && !c.isCompat(c.Load, path.Dir(c.Objects[i].Path), path.Dir(c.Objects[i].Path)) {
 			v.Good, v.Kind = false, finding.CompatHarms
 			v.Text = fmt.Sprintf(
 				"%sthe compat directory %s, and libcuda.so.1 is %s, of another driver: neither accepts the "+
@@ -370,9 +370,9 @@ func (c *Case) compat(v *Verdict, o *loader.Object, where, dir string) {
 			link := c.Link(list.File.ELF.Machine)
 			if !runpath.Parse(list.File.List).Has(link) {
 				// without either it would not start
-				return c.EditForDriver(list, &remedy.Change{ReplaceEntries: []string{listed(o) + "=" + link}})
+				return c.editForDriver(list, &remedy.Change{ReplaceEntries: []string{listed(o) + "=" + link}})
 			}
-			return c.EditForDriver(list, &remedy.Change{RemoveEntries: []string{listed(o)}})
+			return c.editForDriver(list, &remedy.Change{RemoveEntries: []string{listed(o)}})
 		})
 		v.Text = strings.TrimSuffix(v.Text, ".") + "; hostDriver run starts the program without it."
 	}
@@ -395,9 +395,9 @@ func (c *Case) Edit(o *loader.Object, what *remedy.Change) remedy.Remedy {
 	return change.Edit(c.File(o), what)
 }
 
-// EditForDriver is Edit for a wrong choice of the driver's libraries. hostDriver run gives a program the host's,
+// editForDriver is Edit for a wrong choice of the driver's libraries. hostDriver run gives a program the host's,
 // whatever its files say.
-func (c *Case) EditForDriver(o *loader.Object, what *remedy.Change) remedy.Remedy {
+func (c *Case) editForDriver(o *loader.Object, what *remedy.Change) remedy.Remedy {
 	return change.Edit(c.fileForDriver(o), what)
 }
 
@@ -405,7 +405,7 @@ func (c *Case) EditForDriver(o *loader.Object, what *remedy.Change) remedy.Remed
 func (c *Case) File(o *loader.Object) change.File {
 	f := c.Layout.File(o.File.Path)
 	f.Driver = driver.Provides(path.Base(o.File.Path)) || o.File.Soname != "" && driver.Provides(o.File.Soname)
-	if dir := path.Dir(c.Loader.Inside(o.File.Path)); f.Driver && f.Object != "" && c.IsCompat(c.Load, dir, dir) {
+	if dir := path.Dir(c.Loader.Inside(o.File.Path)); f.Driver && f.Object != "" && c.isCompat(c.Load, dir, dir) {
 		f.Driver, f.Package = false, "cuda_compat"
 	}
 	if o == c.Load.Main {
@@ -414,7 +414,7 @@ func (c *Case) File(o *loader.Object) change.File {
 	return f
 }
 
-// fileForDriver is File for [Case.EditForDriver].
+// fileForDriver is file for Case.editForDriver.
 func (c *Case) fileForDriver(o *loader.Object) change.File {
 	f := c.File(o)
 	if at := c.Load.Main.File.Path; c.Load.Role == loader.Program && c.Load.Inside(at) == at {
@@ -452,7 +452,7 @@ func (c *Case) nowhere(v *Verdict, link, may string) {
 			return remedy.Do("give the driver link to the library that opens it, not to the interpreter; " +
 				"on other systems than NixOS, hostDriver run starts the script with the driver")
 		}
-		return c.EditForDriver(by, c.rules(runpath.AddDriverLink))
+		return c.editForDriver(by, c.rules(runpath.AddDriverLink))
 	}
 	row, _ := driver.Lookup(path.Base(o.Name))
 	switch {
@@ -478,7 +478,7 @@ func (c *Case) nowhere(v *Verdict, link, may string) {
 				"The driver link %s is in the run path, but %s, which is assumed to be there, has no such library.",
 				link, c.Assumed)
 		}
-	case c.OfNix():
+	case c.ofNix():
 		v.Text, v.Remedy = fmt.Sprintf("The driver link %s is not in the run path of %s.", link, by.Path), add()
 	default:
 		v.Text, v.Remedy = "It comes with the host's driver, which is not in the default directories; on NixOS it never is.",
@@ -498,8 +498,8 @@ func (c *Case) NeedsDriver(but *loader.Object) bool {
 	})
 }
 
-// OfNix reports whether the file is a Nix package's.
-func (c *Case) OfNix() bool {
+// ofNix reports whether the file is a Nix package's.
+func (c *Case) ofNix() bool {
 	s := c.Load
 	return c.Nix || store.Contains(s.Inside(s.Main.File.Path)) || s.Interp != nil && s.Interp.Store
 }
@@ -540,7 +540,7 @@ func (c *Case) byName(o *loader.Object) remedy.Remedy {
 	by := any(remedy.Text("the file"))
 	if o.NeededBy != nil && o.NeededBy.File != nil {
 		if by = c.operand(o.NeededBy); o.Cause == loader.Needed {
-			return c.Search(o.Name, o.NeededBy)
+			return c.search(o.Name, o.NeededBy)
 		}
 	}
 	return remedy.Do("let %s open %s by its name: no run path is searched for the path %s", by, path.Base(o.Name), o.Name)

@@ -93,7 +93,7 @@ func (c *Case) directories() {
 			c.report(e.in(on(finding.WritableEntry, nil, nil, fix().And("; or take the write permission off the directory"),
 				"entry %d, %s: %s", e.position, e.text, fmt.Sprintf(how, where))))
 		}
-		if c.OfNix() && strings.HasPrefix(e.text, "/") && isFHS(e.key) {
+		if c.ofNix() && strings.HasPrefix(e.text, "/") && isFHS(e.key) {
 			c.of(e, finding.FHSEntry, fix().And("; add the package that brings the libraries to buildInputs"),
 				"is a directory of the host's distribution, in a file built by Nix")
 		}

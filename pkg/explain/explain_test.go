@@ -193,7 +193,7 @@ func TestNoteThatNamesAStub(t *testing.T) {
 		"?/cuda/stubs":              "look for libcuda.so.1 in /cuda/stubs, a directory of stubs",
 	} {
 		s.Main.File.Note = resolution.Note{{Name: driver.LibCUDA, Places: []resolution.Place{place}}}
-		all := caseOf(s).Note(s.Main)
+		all := caseOf(s).note(s.Main)
 		if len(all) != 1 || all[0].ID != finding.NoteNamesStub || !strings.HasSuffix(all[0].Message, want) {
 			t.Errorf("%s: %+v", place, all)
 		}
@@ -213,7 +213,7 @@ func TestNoteOfAnotherRunPath(t *testing.T) {
 		"neither":          "",
 	} {
 		s.Main.File.Note = resolution.Note{{Name: "liba.so", Places: []resolution.Place{place, "=/l/liba.so"}}}
-		all := caseOf(s).Note(s.Main)
+		all := caseOf(s).note(s.Main)
 		if want == "" && len(all) > 0 || want != "" && (len(all) != 1 || all[0].ID != finding.StaleNote || !strings.HasSuffix(all[0].Message, want)) {
 			t.Errorf("%s: %+v", place, all)
 		}

@@ -191,7 +191,7 @@ func (c *Case) normal(f *files.File, l runpath.List, rules *remedy.Rules) runpat
 	expand := func(entry string) string { dir, _ := c.Load.Expand(c.Load.Main, entry); return dir }
 	s := runpath.Settings{DriverLink: c.Link(f.ELF.Machine), Compat: c.Compat, Needed: f.Needed,
 		IsStub: c.StubDirs.Contains, Dedupe: rules.Dedupe,
-		IsCompat:        func(entry string) bool { return c.IsCompat(c.Load, entry, expand(entry)) },
+		IsCompat:        func(entry string) bool { return c.isCompat(c.Load, entry, expand(entry)) },
 		IsDriverLibrary: func(name string) bool { return driver.Provides(path.Base(name)) },
 		Holds:           func(entry, name string) bool { return c.Load.Holds(expand(entry), name) },
 		Offers:          func(string, string) bool { return false }}

@@ -129,7 +129,7 @@ func (c *Case) compiler() {
 			continue
 		}
 		dir := path.Dir(c.Inside(o.File.Path))
-		if !c.IsCompat(c.Load, dir, dir) || !c.Holds(dir, name) || c.Alone(name, o, loader.DlopenString) != nil {
+		if !c.isCompat(c.Load, dir, dir) || !c.Holds(dir, name) || c.Alone(name, o, loader.DlopenString) != nil {
 			continue
 		}
 		f := on(finding.OpenedAbsent, nil, o, c.Edit(o, add("$ORIGIN")), "%s, which %s opens by name, is not found, "+

@@ -14,9 +14,9 @@ import (
 	"cuda-runpath/pkg/runpath"
 )
 
-// Note returns what is wrong with the resolution note of an object of the load: it leads a loader that reads it
+// note returns what is wrong with the resolution note of an object of the load: it leads a loader that reads it
 // elsewhere than the run path does.
-func (c *Case) Note(o *loader.Object) (all []finding.Finding) {
+func (c *Case) note(o *loader.Object) (all []finding.Finding) {
 	if o.File == nil || o.File.Note == nil && o.File.NoteErr == nil {
 		return nil
 	}
@@ -71,11 +71,11 @@ func (c *Case) Note(o *loader.Object) (all []finding.Finding) {
 func (c *Case) rewriteNote(o *loader.Object) remedy.Remedy {
 	if slices.ContainsFunc(runpath.Parse(o.File.List),
 		func(e string) bool { return c.StubDirs.Contains(runpath.Key(e)) }) {
-		return c.EditForDriver(o, c.stubs(runpath.ReplaceStubs))
+		return c.editForDriver(o, c.stubs(runpath.ReplaceStubs))
 	}
 	write := c.stubs(0)
 	write.Note = "write"
-	return c.EditForDriver(o, write)
+	return c.editForDriver(o, write)
 }
 
 // stubIn returns the stub, or directory of stubs, that a note names and the run path does not have; "" for none.

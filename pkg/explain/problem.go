@@ -197,7 +197,7 @@ func (c *Case) nothingThere(v *Verdict) finding.Finding {
 	case strings.Contains(v.Soname, "/"):
 		f.Severity = finding.Warning
 	case c.Holds(c.Link(c.file.ELF.Machine), path.Base(v.Soname)): // it is there, and not found
-	case !c.OfNix():
+	case !c.ofNix():
 		f.Severity = finding.Note
 	case v.Object.Cause != loader.Needed:
 		f.Severity = finding.Warning
@@ -313,7 +313,7 @@ func (c *Case) notFound(o *loader.Object) finding.Finding {
 		return p
 	}
 	if strings.Contains(o.Name, "/") {
-		p.Remedy = c.Search(o.Name, by)
+		p.Remedy = c.search(o.Name, by)
 		return p
 	}
 	var ok bool
@@ -352,9 +352,9 @@ func (c *Case) notFound(o *loader.Object) finding.Finding {
 	return p
 }
 
-// Search is the remedy of making the loader search for a library that an object names by a path, in a directory that
+// search is the remedy of making the loader search for a library that an object names by a path, in a directory that
 // has it.
-func (c *Case) Search(name string, by *loader.Object) remedy.Remedy {
+func (c *Case) search(name string, by *loader.Object) remedy.Remedy {
 	s, base := c.Load, path.Base(name)
 	var in []string // what is to be searched, too
 	if driver.Provides(base) {

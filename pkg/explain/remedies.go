@@ -115,7 +115,7 @@ type replacement struct {
 // brings reports whether an entry holds a name that the file asks for and no other entry holds, and whether nobody
 // else can write to it.
 func (c *Case) brings(m *entry, rest []entry) bool {
-	if !c.Loader.Files().IsDir(m.dir) || !c.controlled(m.dir, c.at) || c.OfNix() && isFHS(m.key) ||
+	if !c.Loader.Files().IsDir(m.dir) || !c.controlled(m.dir, c.at) || c.ofNix() && isFHS(m.key) ||
 		c.leftover(m.text) != "" {
 		return false
 	}

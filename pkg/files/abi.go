@@ -40,9 +40,9 @@ func (f *File) abi() ABI {
 // PIE reports whether the file says that it is a program (DF_1_PIE), though its type is ET_DYN.
 func (f *File) PIE() bool { return f.Flags1&elf.DF_1_PIE != 0 }
 
-// Uncommon reports whether the loader does more for the file than to look for what DT_NEEDED
+// uncommon reports whether the loader does more for the file than to look for what DT_NEEDED
 // names: filters, audit modules, DF_1_NODEFLIB.
-func (f *File) Uncommon() bool {
+func (f *File) uncommon() bool {
 	return len(f.Asks) > len(f.Needed) || f.Audit != [2]string{} || f.Flags1&elf.DF_1_NODEFLIB != 0
 }
 

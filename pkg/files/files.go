@@ -223,8 +223,8 @@ func (fs *Files) IsDir(p string) bool {
 	return at.Errno == 0 && at.Mode&unix.S_IFMT == unix.S_IFDIR
 }
 
-// Dir returns the names in the directory that p leads to; nil where it can be searched but not read.
-func (fs *Files) Dir(p string) (names map[string]bool, errno syscall.Errno) {
+// dir returns the names in the directory that p leads to; nil where it can be searched but not read.
+func (fs *Files) dir(p string) (names map[string]bool, errno syscall.Errno) {
 	at := fs.At(p)
 	if at.Errno != 0 {
 		return nil, at.Errno
@@ -252,13 +252,13 @@ func (fs *Files) Dir(p string) (names map[string]bool, errno syscall.Errno) {
 // Names returns the names in a directory; nil where there is none or it cannot be read.
 // The map must not be modified.
 func (fs *Files) Names(dir string) map[string]bool {
-	names, _ := fs.Dir(dir)
+	names, _ := fs.dir(dir)
 	return names
 }
 
 // OpenIn opens a file of a directory, by a name without a slash.
 func (fs *Files) OpenIn(dir, name string) *File {
-	names, errno := fs.Dir(dir)
+	names, errno := fs.dir(dir)
 	if errno != 0 {
 		return Unread("", errno)
 	}

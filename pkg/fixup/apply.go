@@ -99,14 +99,14 @@ func stateOf(im *elfimage.Image) (s State, err error) {
 	return s, err
 }
 
-// State is what the file is like before the plan.
-func (o *Object) State() State {
+// state is what the file is like before the plan.
+func (o *Object) state() State {
 	return State{Tag: o.Tag, List: o.List, Interpreter: o.Interp, Note: o.Description}
 }
 
 // State is what the file is like after the plan.
 func (p *Plan) State() State {
-	s := State{Tag: p.Tag, List: p.After.String(), Interpreter: p.Object.Interp, Note: p.Note}
+	s := State{Tag: p.tag, List: p.After.String(), Interpreter: p.Object.Interp, Note: p.note}
 	if p.Interpreter != "" {
 		s.Interpreter = p.Interpreter
 	}
@@ -135,8 +135,8 @@ type Step struct {
 	shared bool
 	// recorded says that From is what a record tells.
 	recorded bool
-	// Force brings the file to To from any state.
-	Force bool
+	// force brings the file to To from any state.
+	force bool
 }
 
 // otherThan says that a file is not in its From state.
@@ -249,7 +249,7 @@ func (s *Step) apply(f *tree.File, dryRun bool, r *Result) {
 			case now.same(s.To): // an earlier run, which was killed, came this far
 				return nil, "", nil
 			case slices.ContainsFunc(s.between, now.is):
-			case !s.Force:
+			case !s.force:
 				return nil, "", s.otherThan(now)
 			}
 			change := &elfedit.Change{RunPath: &elfedit.RunPath{Tag: s.To.Tag, List: s.To.List}, ResolutionNote: &s.To.Note}

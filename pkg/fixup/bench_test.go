@@ -39,7 +39,7 @@ func BenchmarkNothingToDo(b *testing.B) {
 				b.Fatal(p.Object.Path)
 			}
 		}
-		if surprises := ix.Verify(); len(surprises) > 0 {
+		if surprises := ix.verify(); len(surprises) > 0 {
 			b.Fatal(surprises)
 		}
 	}

@@ -30,13 +30,13 @@ func (ix *Index) Change(ctx context.Context, plans []*Plan, c Changing) (stopped
 	byPath := map[string]*Plan{}
 	for _, p := range plans {
 		o := p.Object
-		p.Result = Result{Path: o.Path, known: true, Before: o.State(), After: o.State()}
+		p.Result = Result{Path: o.Path, known: true, Before: o.state(), After: o.state()}
 		if !p.stands() || !p.Changes() {
 			continue
 		}
-		s := Step{At: o.At, From: o.State(), To: p.State(), InPlace: c.InPlace, shared: c.InPlace && o.LinkedOutside() > 0}
-		for _, same := range o.Also {
-			s.Also = append(s.Also, same.At)
+		s := Step{At: o.at, From: o.state(), To: p.State(), InPlace: c.InPlace, shared: c.InPlace && o.LinkedOutside() > 0}
+		for _, same := range o.also {
+			s.Also = append(s.Also, same.at)
 		}
 		steps = append(steps, s)
 		byPath[o.Path] = p
@@ -54,7 +54,7 @@ func (ix *Index) Change(ctx context.Context, plans []*Plan, c Changing) (stopped
 		p.Result, p.Err = r, r.Err
 		if r.Err != nil {
 			again = true
-			if !r.Edited && p.SkipMalformed(r.Err) {
+			if !r.Edited && p.skipMalformed(r.Err) {
 				p.Err = nil
 			}
 		}
@@ -77,16 +77,16 @@ var errStopped = errors.New("not processed: the run was stopped first; the file 
 func (ix *Index) confirm() {
 	for again := true; again; {
 		again = false
-		for _, s := range ix.Verify() {
-			p := s.Plan
+		for _, s := range ix.verify() {
+			p := s.plan
 			again = again || p.Changes()
 			switch {
-			case s.Err != nil && (p.Result.Edited || !p.SkipMalformed(s.Err)): // an edited file is not skipped
-				p.Err = fmt.Errorf("the loader cannot be asked about it: %w", s.Err)
-			case s.Err == nil:
-				p.Surprises = append(p.Surprises, s.Text)
+			case s.err != nil && (p.Result.Edited || !p.skipMalformed(s.err)): // an edited file is not skipped
+				p.Err = fmt.Errorf("the loader cannot be asked about it: %w", s.err)
+			case s.err == nil:
+				p.Surprises = append(p.Surprises, s.text)
 				if p.Err == nil {
-					p.Err = errors.New("the loader would not do what was planned: " + s.Text)
+					p.Err = errors.New("the loader would not do what was planned: " + s.text)
 				}
 			}
 		}

@@ -86,9 +86,9 @@ func (ix *Index) file(p string) *Object {
 		var lib *Object
 		if f := ix.files.Open(at.Host); f.IsELF() {
 			lib = &Object{Path: f.Path, Real: f.Path, File: f}
-			lib.ABI, _ = f.ABI()
+			lib.abi, _ = f.ABI()
 			if f.ELF == nil {
-				lib.File, lib.Err = unread, errors.New(f.Problem())
+				lib.File, lib.err = unread, errors.New(f.Problem())
 			} else {
 				lib.examine()
 			}

@@ -11,7 +11,7 @@
 //     and the run path that makes the loader take exactly these: the first candidates are
 //     proposed, pkg/loader says what each start would load with them, and one with which
 //     something fails is refused, until nothing changes (loop.go);
-//   - change ([Index.Change]): [Index.Verify] asks pkg/loader, for every program as it will be,
+//   - change ([Index.Change]): Index.verify asks pkg/loader, for every program as it will be,
 //     whether it loads what was planned; then [Apply] sets interpreter and run path in one
 //     edit a file. [Undo] takes it back from the [Record] beside the tree.
 //

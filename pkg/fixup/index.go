@@ -79,8 +79,8 @@ type place struct{ dir, name string }
 type Candidate struct {
 	Dir    string // for the run path
 	Path   string
-	Object *Object
-	Own    bool // in the tree
+	object *Object
+	own    bool // in the tree
 	level  int
 }
 
@@ -155,16 +155,16 @@ func (ix *Index) Close() { ix.roots.Close() }
 
 // object reads one file of the walk.
 func (ix *Index) object(f *tree.File) *Object {
-	o := &Object{Path: f.Path, File: unread, Err: f.Err, SameAs: f.SameAs}
+	o := &Object{Path: f.Path, File: unread, err: f.Err, SameAs: f.SameAs}
 	dir, name := path.Split(f.Path)
 	o.Real = ix.dirOf(dir).real + "/" + name
 	if f.Err != nil {
 		return o
 	}
-	if o.At = f.Target(); f.SameAs != "" {
+	if o.at = f.Target(); f.SameAs != "" {
 		return o
 	}
-	o.Links = f.OtherLinks()
+	o.links = f.OtherLinks()
 	ix.take(o, f)
 	return o
 }
@@ -193,8 +193,8 @@ func (ix *Index) findLinks() {
 			}
 		}
 		if f := first[o.SameAs]; f != nil {
-			f.Also = append(f.Also, o)
-			o.File, o.ABI, o.LibC, o.skipReason, o.Err = f.File, f.ABI, f.LibC, f.skipReason, f.Err
+			f.also = append(f.also, o)
+			o.File, o.abi, o.LibC, o.skipReason, o.err = f.File, f.abi, f.LibC, f.skipReason, f.err
 		}
 	}
 }
@@ -303,7 +303,7 @@ func (ix *Index) deeper() bool {
 	dirs := make([][]string, len(from))
 	several(len(from), ix.sources.Jobs, func(i int) {
 		for _, name := range from[i].names() {
-			if o := ix.open(from[i], name); o != nil && o.Err == nil {
+			if o := ix.open(from[i], name); o != nil && o.err == nil {
 				dirs[i] = ix.follow(dirs[i], o)
 			}
 		}
@@ -347,7 +347,7 @@ func (ix *Index) candidate(d *dir, name string, level int) (Candidate, bool) {
 	if o == nil {
 		return Candidate{}, false
 	}
-	c := Candidate{Dir: absolute(d.path), Path: d.path + "/" + name, Object: o, Own: level == 0, level: level}
+	c := Candidate{Dir: absolute(d.path), Path: d.path + "/" + name, object: o, own: level == 0, level: level}
 	if path.Base(o.Real) == name {
 		c.Dir = path.Dir(o.Real)
 	}
@@ -357,8 +357,8 @@ func (ix *Index) candidate(d *dir, name string, level int) (Candidate, bool) {
 // usable reports whether a library of that kind can be loaded at all.
 func (o *Object) usable() string {
 	switch {
-	case o.Err != nil:
-		return "is malformed: " + o.Err.Error()
+	case o.err != nil:
+		return "is malformed: " + o.err.Error()
 	case o.skipReason != "" && o.skipReason != elfimage.Loader:
 		return "is " + string(o.skipReason)
 	case o.ELF.Type == elf.ET_EXEC || o.PIE():

@@ -19,16 +19,16 @@ import (
 // Loss is a library that is found today by a DT_RPATH that its asker inherits. If the asker had a DT_RUNPATH, it
 // would not be found, or another file would be.
 type Loss struct {
-	Name   string
-	By     string // who asks for it
-	Opened bool   // by its name, with dlopen
+	name   string
+	by     string // who asks for it
+	opened bool   // by its name, with dlopen
 }
 
 func (l Loss) String() string {
-	if l.Opened {
-		return fmt.Sprintf("%s, which %s opens by name", l.Name, l.By)
+	if l.opened {
+		return fmt.Sprintf("%s, which %s opens by name", l.name, l.by)
 	}
-	return fmt.Sprintf("%s, which %s needs", l.Name, l.By)
+	return fmt.Sprintf("%s, which %s needs", l.name, l.by)
 }
 
 // keepRPath gives a DT_RPATH to files that would lose what they find by an inherited one if they got a DT_RUNPATH.
@@ -55,24 +55,24 @@ func (r *Resolver) keepRPath(plans []*Plan) {
 			now := &heir{path: h.path, opens: h.opens, opened: h.opened}
 			found := now.ask(after, false)
 			for _, a := range h.asks {
-				if file, asked := found[[2]string{a.By, a.Name}]; !asked || file == a.file {
+				if file, asked := found[[2]string{a.by, a.name}]; !asked || file == a.file {
 					continue
 				}
 				lost = append(lost, a.Loss)
-				if p := gets[a.by]; p != nil && p.Tag == elf.DT_RUNPATH {
+				if p := gets[a.by]; p != nil && p.tag == elf.DT_RUNPATH {
 					why[p], again = append(why[p], a.Loss), true
 				}
 			}
 		}
 		for p := range why {
-			p.Tag = elf.DT_RPATH
+			p.tag = elf.DT_RPATH
 		}
 	}
 	for p, all := range why {
-		p.Tag = elf.DT_RUNPATH
+		p.tag = elf.DT_RUNPATH
 		for _, loss := range all {
 			if !slices.Contains(lost, loss) { // else a DT_RPATH does not help, because the list differs
-				p.Tag, p.KeptRPath = elf.DT_RPATH, &loss
+				p.tag, p.KeptRPath = elf.DT_RPATH, &loss
 			}
 		}
 	}

@@ -53,8 +53,8 @@ func TestKeepRPath(t *testing.T) {
 				if kept := p.KeptRPath; kept != nil {
 					got[strings.TrimPrefix(p.Object.Path, s.dir+"/")] = strings.ReplaceAll(kept.String(), s.dir, "~")
 				}
-				if o := p.Object; len(p.After) > 0 && (p.Tag == elf.DT_RPATH) != (o.Tag == elf.DT_RPATH || p.KeptRPath != nil) {
-					t.Errorf("%s: %v", o.Path, p.Tag)
+				if o := p.Object; len(p.After) > 0 && (p.tag == elf.DT_RPATH) != (o.Tag == elf.DT_RPATH || p.KeptRPath != nil) {
+					t.Errorf("%s: %v", o.Path, p.tag)
 				}
 			}
 			if diff := cmp.Diff(c.keep, got, cmpopts.EquateEmpty()); diff != "" {

@@ -21,7 +21,7 @@ import (
 // needs. If nothing is asked for, the run path stays.
 func (r *Resolver) list(p *Plan) {
 	o := p.Object
-	p.Set, p.After, p.Tag, p.Dropped, p.Lost = nil, p.Before, o.Tag, nil, nil
+	p.Set, p.After, p.tag, p.Dropped, p.Lost = nil, p.before, o.Tag, nil, nil
 	l := make(runpath.List, 0, len(r.first)+len(p.Needs)+len(r.last)+2)
 	if o.program() || r.s.Dlopen {
 		l = append(l, r.first...)
@@ -71,20 +71,20 @@ func (r *Resolver) list(p *Plan) {
 		}
 		p.Set, p.After = l, l
 		if o.Tag != elf.DT_RPATH || r.s.Mode != Repair {
-			p.Tag = elf.DT_RUNPATH
+			p.tag = elf.DT_RUNPATH
 		}
 	}
 	if r.s.Map != nil {
 		p.After = r.s.Map(o, p.After)
 		p.mapped = len(p.After) != len(p.Set)
 	}
-	switch p.stays = r.s.Mode == Repair && r.s.Tag == elf.DT_NULL && slices.Equal(p.After, p.Before); {
+	switch p.stays = r.s.Mode == Repair && r.s.Tag == elf.DT_NULL && slices.Equal(p.After, p.before); {
 	case len(p.After) == 0:
-		p.Tag = elf.DT_NULL
+		p.tag = elf.DT_NULL
 	case r.s.Tag != elf.DT_NULL:
-		p.Tag = r.s.Tag
-	case !p.stays && (p.Tag == elf.DT_NULL || r.s.Map != nil && r.s.Mode != Repair):
-		p.Tag = elf.DT_RUNPATH
+		p.tag = r.s.Tag
+	case !p.stays && (p.tag == elf.DT_NULL || r.s.Map != nil && r.s.Mode != Repair):
+		p.tag = elf.DT_RUNPATH
 	}
 }
 
@@ -105,7 +105,7 @@ func (r *Resolver) opened(p *Plan, l runpath.List, origins []string) (after runp
 	}
 	now := l
 	if len(now) == 0 {
-		now = p.Before // nothing replaces it
+		now = p.before // nothing replaces it
 	}
 	entries, led := r.entries(o, now), r.entries(o, origins)
 	far := inTree
@@ -129,14 +129,14 @@ func (r *Resolver) opened(p *Plan, l runpath.List, origins []string) (after runp
 		c, ok := r.choose(p, &Need{}, name, far)
 		switch {
 		case !ok, !r.s.Opened && !slices.ContainsFunc(led,
-			func(e entry) bool { return r.ix.takesIn(o, e, name) == c.Object }):
+			func(e entry) bool { return r.ix.takesIn(o, e, name) == c.object }):
 			continue
 		case at < 0:
 			at = len(entries)
-		case !c.Own || r.ix.takesIn(o, entries[at], name) == c.Object:
+		case !c.own || r.ix.takesIn(o, entries[at], name) == c.object:
 			continue
 		}
-		add(at, c.Dir, name+" is opened by name", c.Own)
+		add(at, c.Dir, name+" is opened by name", c.own)
 	}
 	if r.s.Opened {
 		own := len(led)
@@ -176,7 +176,7 @@ func (r *Resolver) temporary(p *Plan) error {
 // would not start without it, because nothing else has the library.
 func (r *Resolver) kept(p *Plan) []string {
 	var out []string
-	for _, e := range p.Before {
+	for _, e := range p.before {
 		dir, known := expand(p.Object, e)
 		switch {
 		case e == "":
@@ -184,7 +184,7 @@ func (r *Resolver) kept(p *Plan) []string {
 		case runpath.HasOrigin(e):
 		case r.ix.sources.Stubs.Contains(e):
 			if known && slices.ContainsFunc(p.Needs, func(n *Need) bool {
-				return n.unmet() && r.ix.dir(dir).has(path.Base(n.Names[0]))
+				return n.unmet() && r.ix.dir(dir).has(path.Base(n.names[0]))
 			}) {
 				break
 			}
@@ -339,7 +339,7 @@ func (r *Resolver) ordered(p *Plan, entries []entry) []entry {
 	}
 	var needs []*Need
 	for _, n := range p.Needs {
-		leads := func(e entry) bool { return r.ix.takesIn(o, e, path.Base(n.Name)) == n.Candidate.Object }
+		leads := func(e entry) bool { return r.ix.takesIn(o, e, path.Base(n.Name)) == n.Candidate.object }
 		if n.Outcome == Found && slices.ContainsFunc(entries, leads) || n.Outcome == BySystem && r.s.Mode == Repair {
 			needs = append(needs, n)
 		}
@@ -350,8 +350,8 @@ func (r *Resolver) ordered(p *Plan, entries []entry) []entry {
 		case lib == nil:
 			return "", false
 		case n.Outcome == BySystem:
-			what = r.refuseFor(p, n, n.Name, Candidate{Dir: e.text, Path: e.dir.path + "/" + n.Name, Object: lib})
-		case lib != n.Candidate.Object:
+			what = r.refuseFor(p, n, n.Name, Candidate{Dir: e.text, Path: e.dir.path + "/" + n.Name, object: lib})
+		case lib != n.Candidate.object:
 			what = "is another"
 		}
 		return what, what == ""
@@ -423,7 +423,7 @@ func (r *Resolver) untangle(p *Plan) bool {
 		if lib == nil {
 			return c, false, ""
 		}
-		if i := slices.IndexFunc(of[n], func(c Candidate) bool { return c.Object == lib }); i >= 0 {
+		if i := slices.IndexFunc(of[n], func(c Candidate) bool { return c.object == lib }); i >= 0 {
 			c = of[n][i]
 		} else {
 			c, _ = r.ix.candidate(e.dir, path.Base(n.Name), -1)
@@ -465,7 +465,7 @@ func (ix *Index) takesIn(o *Object, e entry, name string) *Object {
 		return nil
 	}
 	lib := ix.open(e.dir, name)
-	if lib == nil || o.ABI.Refuses(lib.ABI) != "" {
+	if lib == nil || o.abi.Refuses(lib.abi) != "" {
 		return nil
 	}
 	return lib

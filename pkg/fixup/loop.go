@@ -59,7 +59,7 @@ func (r *Resolver) loop(plans []*Plan, jobs int, again bool) {
 	w := &loop{r: r, jobs: jobs, planned: map[string]*Plan{}, starts: map[*Plan]*start{}, asked: map[*Plan]planned{},
 		today: map[*Plan]bool{}}
 	for _, p := range plans {
-		if p.Skip == "" && p.Object.Err == nil {
+		if p.Skip == "" && p.Object.err == nil {
 			w.plans = append(w.plans, p)
 			w.planned[p.Object.Real] = p
 		}
@@ -107,10 +107,10 @@ func (w *loop) surprises() (out []Surprise) {
 			continue
 		}
 		if s.err != nil {
-			out = append(out, Surprise{Plan: s.plan, Err: s.err})
+			out = append(out, Surprise{plan: s.plan, err: s.err})
 		}
 		for _, f := range s.found {
-			if f.Plan.stands() && !seen[f] {
+			if f.plan.stands() && !seen[f] {
 				seen[f], out = true, append(out, f)
 			}
 		}
@@ -159,7 +159,7 @@ func (w *loop) another(x *refusal) bool {
 	}
 	name := path.Base(x.need.Name)
 	for c := range w.r.candidates(x.plan, name, everywhere) {
-		if c.Object != x.object && w.r.refuseFor(x.plan, x.need, name, c) == "" && (x.does == nil || x.does(c.Object)) {
+		if c.object != x.object && w.r.refuseFor(x.plan, x.need, name, c) == "" && (x.does == nil || x.does(c.object)) {
 			return true
 		}
 	}
@@ -368,7 +368,7 @@ func (w *loop) ask(changed map[*Plan]bool) {
 		switch {
 		case !p.Object.program():
 			libraries = append(libraries, p)
-		case l.Interpreter(p.State().Interpreter, p.Object.ABI).Why == "": // else nothing starts it here
+		case l.Interpreter(p.State().Interpreter, p.Object.abi).Why == "": // else nothing starts it here
 			programs = append(programs, p)
 		}
 	}
@@ -390,7 +390,7 @@ func (r *Resolver) given(file string) bool {
 func (r *Resolver) taken(n *Need) *Object {
 	switch {
 	case n.Outcome == Found:
-		return n.Candidate.Object
+		return n.Candidate.object
 	case n.inherited:
 		return nil
 	}
@@ -400,7 +400,7 @@ func (r *Resolver) taken(n *Need) *Object {
 // need returns a file's need for a name in its DT_NEEDED; nil for none.
 func (p *Plan) need(name string) *Need {
 	for _, n := range p.Needs {
-		if n.Cause == loader.Needed && n.Names[0] == name {
+		if n.Cause == loader.Needed && n.names[0] == name {
 			return n
 		}
 	}
@@ -456,7 +456,7 @@ func (w *loop) worse() {
 	needed, theirs, told := map[string]bool{}, map[*Plan]*start{}, map[string]bool{}
 	for _, p := range w.plans {
 		for _, n := range p.Needs {
-			needed[n.Names[0]] = true
+			needed[n.names[0]] = true
 		}
 	}
 	with := sync.OnceValue(func() *loader.Loader { return w.r.asNixpkgs(w.plans) })
@@ -525,28 +525,28 @@ func (w *loop) gets(by *member) bool {
 
 // lack records that a file outside the tree lacks a library, if the run has led to the file, or was given it.
 func (w *loop) lack(p *Plan, chain iter.Seq[choice], by *member, name string) {
-	l := Lack{Name: by.name, Path: by.path, By: by.path, Names: []string{name}}
+	l := Lack{name: by.name, path: by.path, by: by.path, names: []string{name}}
 	var nearest choice
 	for c := range chain {
 		nearest = c
 		break
 	}
 	if n := nearest.need; n != nil && n.Outcome == Found {
-		if p = nearest.plan; n.Candidate.Object.Real != by.file.Path {
-			l.Name, l.Path = n.Name, n.Candidate.Path
+		if p = nearest.plan; n.Candidate.object.Real != by.file.Path {
+			l.name, l.path = n.Name, n.Candidate.Path
 		}
 	} else if !w.r.given(by.file.Path) {
 		return
 	}
 	for _, other := range w.plans {
-		for i := range other.Lacks {
-			if had := &other.Lacks[i]; had.By == l.By {
-				if !slices.Contains(had.Names, name) {
-					had.Names = append(had.Names, name)
+		for i := range other.lacks {
+			if had := &other.lacks[i]; had.by == l.by {
+				if !slices.Contains(had.names, name) {
+					had.names = append(had.names, name)
 				}
 				return
 			}
 		}
 	}
-	p.Lacks = append(p.Lacks, l)
+	p.lacks = append(p.lacks, l)
 }

@@ -54,8 +54,8 @@ func TestCandidatesThatLackSomethingThemselves(t *testing.T) {
 	s.libs("~/a", "~/b")
 	r = s.resolve()
 	r.list("out/libp.so", "~/a")
-	if p := r.plan("out/libp.so"); len(p.Lacks) != 1 || p.Lacks[0].Names[0] != "libgone1.so" {
-		t.Errorf("%+v", p.Lacks)
+	if p := r.plan("out/libp.so"); len(p.lacks) != 1 || p.lacks[0].names[0] != "libgone1.so" {
+		t.Errorf("%+v", p.lacks)
 	}
 }
 
@@ -171,7 +171,7 @@ func TestASecondRunWhereNoChoiceIsRight(t *testing.T) {
 	s.libs("~/libs0", "~/libs1")
 	for range 3 {
 		r := s.resolve()
-		if v := r.index.Verify(); len(v) == 0 || v[0].Plan != r.plan("out/a/bin/run") {
+		if v := r.index.verify(); len(v) == 0 || v[0].plan != r.plan("out/a/bin/run") {
 			t.Fatalf("the program is to fail, and to stay as it is: %v", v)
 		}
 		r.list("out/a/lib/libk.so", "~/out/b/deps")
@@ -395,7 +395,7 @@ func TestARefusalThatCouldNotBeMade(t *testing.T) {
 	s.libs("~/libs0", "~/libs1")
 	r := s.resolve()
 	r.list("out/b/libk.so", "~/out/b:~/libs1")
-	if v := r.index.Verify(); len(v) > 0 {
+	if v := r.index.verify(); len(v) > 0 {
 		t.Errorf("%+v", v)
 	}
 }

@@ -11,7 +11,7 @@ import (
 func (r *Resolver) minimal(p *Plan, l runpath.List, entries []entry) (runpath.List, []string) {
 	names := make([]string, 0, len(p.Needs))
 	for _, n := range p.Needs {
-		names = append(names, n.Names...)
+		names = append(names, n.names...)
 	}
 	names = append(names, p.Object.literals...)
 	return runpath.Shrink(l, runpath.Use{

@@ -89,7 +89,7 @@ func OwnMachines() []elf.Machine {
 // asNixpkgs is a loader that sees files with the run paths that nixpkgs' program writes. They lead, in the order of
 // the needs, to the first file of each name for the machine, whatever versions it defines.
 func (r *Resolver) asNixpkgs(plans []*Plan) *loader.Loader {
-	written := func(p *Plan) bool { return p.Skip == "" && p.Object.Err == nil }
+	written := func(p *Plan) bool { return p.Skip == "" && p.Object.err == nil }
 	return r.ix.edited(plans, written, func(p *Plan) State {
 		var l runpath.List
 		if p.Object.program() {
@@ -111,12 +111,12 @@ func (r *Resolver) asNixpkgs(plans []*Plan) *loader.Loader {
 
 // firstOf is the first file of a need's name for a file's machine, if the C library does not have it.
 func (r *Resolver) firstOf(p *Plan, n *Need) (c Candidate, ok bool) {
-	for _, name := range n.Names {
+	for _, name := range n.names {
 		if libC, _ := r.inLibC(p, name); libC && !r.s.KeepLibC || strings.HasPrefix(name, "/") {
 			return c, false
 		}
 		for c := range r.candidates(p, path.Base(name), everywhere) {
-			if p.Object.ABI.Refuses(c.Object.ABI) == "" && compatible(p.Object.ELF.OSABI, c.Object.ELF.OSABI) {
+			if p.Object.abi.Refuses(c.object.abi) == "" && compatible(p.Object.ELF.OSABI, c.object.ELF.OSABI) {
 				return c, true
 			}
 		}

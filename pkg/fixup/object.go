@@ -15,15 +15,15 @@ import (
 // Object is what the index keeps of an ELF file.
 type Object struct {
 	Path   string      // as the walk has it; of a library outside of the tree, Real
-	At     tree.Target // of a file of the tree
+	at     tree.Target // of a file of the tree
 	Real   string      // absolute, free of symbolic links
 	SameAs string      // another path of the same file, which was read before and has its contents
-	// Links are the other hard links to a file of the tree. Also are those in the tree, whose SameAs is this one.
-	Links int
-	Also  []*Object
+	// links are the other hard links to a file of the tree. Also are those in the tree, whose SameAs is this one.
+	links int
+	also  []*Object
 
 	*files.File // what the loader knows of it; empty if it was not read
-	ABI         files.ABI
+	abi         files.ABI
 	LibC        LibC
 
 	notes    []elfimage.DlopenNote
@@ -33,7 +33,7 @@ type Object struct {
 
 	// skipReason says why no run path belongs in the file, and Err what is wrong with it.
 	skipReason elfimage.Reason
-	Err        error
+	err        error
 }
 
 // LibC is the C library that a file was linked against.
@@ -54,21 +54,21 @@ var unread = &files.File{ELF: &files.Header{}}
 func (ix *Index) take(o *Object, f *tree.File) {
 	im, err := elfimage.ParseHead(f, f.Size(), f.Head())
 	if err != nil {
-		o.Err = err
+		o.err = err
 		return
 	}
 	defer im.Release()
-	o.ABI = files.ABIOf(im)
+	o.abi = files.ABIOf(im)
 	o.File = ix.files.Take(o.Real, f.FD(), f.Stat(), f.Head(), im)
-	if o.examine(); o.Err == nil && (o.skipReason == "" || o.skipReason == elfimage.Loader) {
-		o.Err = ix.read(o, im)
+	if o.examine(); o.err == nil && (o.skipReason == "" || o.skipReason == elfimage.Loader) {
+		o.err = ix.read(o, im)
 	}
 }
 
 // examine says what the file is, from what the loader reads of it.
 func (o *Object) examine() {
 	if o.skipReason = o.ELF.SkipReason(); o.skipReason == "" || o.skipReason == elfimage.Loader {
-		if o.Err = cmp.Or(o.File.Err, o.InterpErr); o.Err == nil {
+		if o.err = cmp.Or(o.File.Err, o.InterpErr); o.err == nil {
 			o.LibC = libCOf(o)
 		}
 	}
@@ -135,7 +135,7 @@ func libCOfInterpreter(interp string) LibC {
 }
 
 // LinkedOutside returns how many hard links outside of the tree lead to the file.
-func (o *Object) LinkedOutside() int { return max(o.Links-len(o.Also), 0) }
+func (o *Object) LinkedOutside() int { return max(o.links-len(o.also), 0) }
 
 // malformed reports whether an error says that an ELF file contradicts itself.
 func malformed(err error) bool {

@@ -35,7 +35,7 @@ func (r *Resolver) tooNew(program string, lib *Object) (why string) {
 	}
 	defer func() { r.newer.Store(key, why) }()
 	had := r.there(program)
-	load, err := r.ix.loader.Start(lib.Real, r.ix.loader.LoaderOf(program, lib.ABI), loader.Environment{})
+	load, err := r.ix.loader.Start(lib.Real, r.ix.loader.LoaderOf(program, lib.abi), loader.Environment{})
 	if len(had) == 0 || err != nil {
 		return ""
 	}
@@ -69,7 +69,7 @@ func (r *Resolver) openedBy(o *Object) string {
 	if r.s.Opener == nil || o.program() {
 		return ""
 	}
-	return r.ix.loader.LoaderOf(r.s.Opener(o.Real), o.ABI)
+	return r.ix.loader.LoaderOf(r.s.Opener(o.Real), o.abi)
 }
 
 // Outside is the plan of a program that no run changes; nil if it cannot be read.
@@ -78,5 +78,5 @@ func (r *Resolver) Outside(program string) *Plan {
 	if o == nil || !o.program() {
 		return nil
 	}
-	return &Plan{Object: o, NoLoader: r.ix.loader.Interpreter(o.Interp, o.ABI).Why}
+	return &Plan{Object: o, NoLoader: r.ix.loader.Interpreter(o.Interp, o.abi).Why}
 }

@@ -94,7 +94,7 @@ func (ix *Index) LibrariesOutside() (out []string) {
 func (ix *Index) hasLibrary(p string, st os.FileInfo) (found bool) {
 	is := func(p string) bool {
 		lib := ix.file(p)
-		return lib != nil && lib.Err == nil && lib.skipReason == "" && !lib.program()
+		return lib != nil && lib.err == nil && lib.skipReason == "" && !lib.program()
 	}
 	if !st.IsDir() {
 		return st.Mode().IsRegular() && is(p)

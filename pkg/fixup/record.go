@@ -451,8 +451,8 @@ func (id identity) of(root *tree.Root) error {
 	return err
 }
 
-// File returns where the record is kept.
-func (r *Record) File() string {
+// file returns where the record is kept.
+func (r *Record) file() string {
 	if r.name == "." {
 		return filepath.Join(r.root, r.base)
 	}
@@ -518,7 +518,7 @@ func (r *Record) save() error {
 		err = r.write()
 	}
 	if err != nil {
-		return fmt.Errorf("the record for --undo, %s: %w", r.File(), err)
+		return fmt.Errorf("the record for --undo, %s: %w", r.file(), err)
 	}
 	return nil
 }

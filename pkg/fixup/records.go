@@ -185,7 +185,7 @@ func (rs *Records) add(steps []Step) (by map[*Record][]recorded, err error) {
 	}
 	for r, steps := range by {
 		if r.others {
-			rs.Replaced = append(rs.Replaced, r.File())
+			rs.Replaced = append(rs.Replaced, r.file())
 		}
 		r.old, r.Files = r.Files, noted(r.Files, steps)
 		if err := r.save(); err != nil {
@@ -336,9 +336,9 @@ func (rs *Records) above(h *home) (all []*Record) {
 func (r *Record) why() error {
 	switch {
 	case r.others:
-		return fmt.Errorf("%s is the record of another directory, or of a copy of this one: --force believes it", r.File())
+		return fmt.Errorf("%s is the record of another directory, or of a copy of this one: --force believes it", r.file())
 	case r.refused:
-		return fmt.Errorf("%s: %w", r.File(), r.err)
+		return fmt.Errorf("%s: %w", r.file(), r.err)
 	}
 	return nil
 }

@@ -277,7 +277,7 @@ func TestRecordGoesBackToTheStart(t *testing.T) {
 func (s *stage) edit(file, list string) {
 	s.Helper()
 	err := tree.Walk(context.Background(), []string{s.dir + "/" + file}, tree.Options{}, func(f *tree.File) (error, bool) {
-		step := Step{At: f.Target(), To: State{Tag: elf.DT_RUNPATH, List: list}, Force: true}
+		step := Step{At: f.Target(), To: State{Tag: elf.DT_RUNPATH, List: list}, force: true}
 		var r Result
 		step.apply(f, false, &r)
 		return r.Err, true
@@ -1082,7 +1082,7 @@ func TestUndoOfAWayBackThatWasKilled(t *testing.T) {
 	back := one
 	back.List = "/old"
 	o, _ := ix.objects.Load(s.dir + "/out/a.so")
-	if _, err := rs.add([]Step{{At: o.(*Object).At, From: one, To: back}}); err != nil {
+	if _, err := rs.add([]Step{{At: o.(*Object).at, From: one, To: back}}); err != nil {
 		t.Fatal(err)
 	}
 	ix.Close()

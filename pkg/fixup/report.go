@@ -18,27 +18,27 @@ import (
 type Absence struct {
 	Name     string   // or "any(a, b)"
 	NeededBy []string // paths
-	// Rejected are the candidates that could not be used, and Near libraries of another version.
-	Rejected []Rejection
-	Near     []string
-	// Named are usable libraries that have the name as their soname, under another file name. Archives without
+	// rejected are the candidates that could not be used, and Near libraries of another version.
+	rejected []Rejection
+	near     []string
+	// named are usable libraries that have the name as their soname, under another file name. Archives without
 	// symbolic links (wheels, npm packages) lose the link.
-	Named []Named
+	named []Named
 	// LibC: it is one of the C library's own. Interpreter is then a loader with a suitable C library, in the
 	// directory "DIR" if none is known.
 	LibC        bool
-	Interpreter string
+	interpreter string
 	// below are directories of the inputs that have it, although nothing searches them.
 	below []string
-	// Stub is a stub of the library, for linking only.
-	Stub string
+	// stub is a stub of the library, for linking only.
+	stub string
 	// Attributes of nixpkgs have it, usually.
 	Attributes []string
 	// driver: it comes with the host's GPU driver.
 	driver bool
 	// Outside is a library outside the tree that needs it, and In a directory that has it, where Outside's own run
 	// path should lead.
-	Outside, In string
+	Outside, in string
 	// dlopen: a .note.dlopen of this priority wants it, DT_NEEDED does not.
 	dlopen string
 	above  string // the next priority
@@ -46,7 +46,7 @@ type Absence struct {
 }
 
 // Named is a library by its soname.
-type Named struct{ Path, Soname string }
+type Named struct{ path, soname string }
 
 // Absences groups what is missing by name, in the order of the plans.
 func (r *Resolver) Absences(plans []*Plan, hints *Hints) []*Absence {
@@ -59,22 +59,22 @@ func (r *Resolver) Absences(plans []*Plan, hints *Hints) []*Absence {
 			}
 			a := by[n.Label()]
 			if a == nil {
-				a = &Absence{Name: n.Label(), first: n.Names[0]}
+				a = &Absence{Name: n.Label(), first: n.names[0]}
 				by[a.Name], out = a, append(out, a)
-				for _, name := range n.Names {
+				for _, name := range n.names {
 					name = path.Base(name)
 					named := r.withSoname(p, name)
-					a.Named = append(a.Named, named...)
-					a.Near = append(a.Near, slices.DeleteFunc(r.near(name), func(p string) bool {
-						return slices.ContainsFunc(named, func(n Named) bool { return n.Path == p })
+					a.named = append(a.named, named...)
+					a.near = append(a.near, slices.DeleteFunc(r.near(name), func(p string) bool {
+						return slices.ContainsFunc(named, func(n Named) bool { return n.path == p })
 					})...)
 					a.driver = a.driver || driver.Provides(name)
 					a.below = append(a.below, r.belowInputs(p, name)...)
 					if files.OfCLibrary(name) {
-						a.LibC, a.Interpreter = true, r.loaderWith(p, name)
+						a.LibC, a.interpreter = true, r.loaderWith(p, name)
 					}
-					if a.Stub == "" {
-						a.Stub = r.stub(name)
+					if a.stub == "" {
+						a.stub = r.stub(name)
 					}
 					for _, attribute := range hints.attribute(name) {
 						if !slices.Contains(a.Attributes, attribute) {
@@ -82,16 +82,16 @@ func (r *Resolver) Absences(plans []*Plan, hints *Hints) []*Absence {
 						}
 					}
 				}
-				if n.Priority < Required {
-					a.dlopen, a.above = priorities[n.Priority], priorities[n.Priority+1]
+				if n.priority < Required {
+					a.dlopen, a.above = priorities[n.priority], priorities[n.priority+1]
 				}
 			}
 			if !slices.Contains(a.NeededBy, p.Object.Path) {
 				a.NeededBy = append(a.NeededBy, p.Object.Path)
 			}
 			for _, reject := range n.Rejected {
-				if !slices.Contains(a.Rejected, reject) {
-					a.Rejected = append(a.Rejected, reject)
+				if !slices.Contains(a.rejected, reject) {
+					a.rejected = append(a.rejected, reject)
 				}
 			}
 		}
@@ -100,14 +100,14 @@ func (r *Resolver) Absences(plans []*Plan, hints *Hints) []*Absence {
 		return out
 	}
 	for _, p := range plans {
-		for _, l := range p.Lacks {
-			for _, name := range l.Names {
+		for _, l := range p.lacks {
+			for _, name := range l.names {
 				if by[name] == nil {
-					by[name] = &Absence{Name: name, first: name, NeededBy: []string{l.By}, Outside: l.By}
+					by[name] = &Absence{Name: name, first: name, NeededBy: []string{l.by}, Outside: l.by}
 					out = append(out, by[name])
 					for _, level := range r.ix.levels[1:] {
 						for _, d := range level.names()[name] {
-							by[name].In = cmp.Or(by[name].In, d.path)
+							by[name].in = cmp.Or(by[name].in, d.path)
 						}
 					}
 				}
@@ -120,19 +120,19 @@ func (r *Resolver) Absences(plans []*Plan, hints *Hints) []*Absence {
 // Reasons says, in a sentence each, what was looked at and why it was not taken.
 func (a *Absence) Reasons() []string {
 	var out []string
-	for _, r := range a.Rejected {
+	for _, r := range a.rejected {
 		out = append(out, r.Path+" "+r.Why)
 	}
-	if a.Stub != "" {
-		out = append(out, a.Stub+" is a stub, for linking only")
+	if a.stub != "" {
+		out = append(out, a.stub+" is a stub, for linking only")
 	}
-	for _, n := range a.Named {
+	for _, n := range a.named {
 		out = append(out,
 			fmt.Sprintf(
 				"%s has the soname %s, but the loader looks for a file of that name: a symbolic link beside it is missing",
-				n.Path, n.Soname))
+				n.path, n.soname))
 	}
-	for _, near := range a.Near {
+	for _, near := range a.near {
 		out = append(out, near+" is there, which is another version")
 	}
 	return out
@@ -146,21 +146,21 @@ func (a *Absence) Remedy(m Mode) (r remedy.Remedy) {
 		}
 	}
 	switch {
-	case a.In != "":
-		r = remedy.Do("%s", remedy.Command("autoPatchelf", "--libs", a.In, a.Outside))
+	case a.in != "":
+		r = remedy.Do("%s", remedy.Command("autoPatchelf", "--libs", a.in, a.Outside))
 	case a.Outside != "":
 		r = remedy.Do("%s, where DIR is the directory that has it",
 			remedy.Command("autoPatchelf", "--libs", "DIR", a.Outside))
 	case a.LibC:
-		fix := remedy.Quote("--interpreter", a.Interpreter)
-		if strings.HasPrefix(a.Interpreter, "DIR/") {
+		fix := remedy.Quote("--interpreter", a.interpreter)
+		if strings.HasPrefix(a.interpreter, "DIR/") {
 			fix += ", where DIR is the lib directory of a newer glibc (nixpkgs)"
 		}
 		add("build it with the stdenv of a newer nixpkgs, whose C library has it",
 			fix+": a program and its C library go together, and a library runs on that of its program")
-	case len(a.Named) > 0:
-		n := a.Named[0]
-		link := remedy.Quote("ln", "-s", path.Base(n.Path), path.Dir(n.Path)+"/"+n.Soname)
+	case len(a.named) > 0:
+		n := a.named[0]
+		link := remedy.Quote("ln", "-s", path.Base(n.path), path.Dir(n.path)+"/"+n.soname)
 		add(link+" in postInstall", link)
 	case len(a.below) > 0 && !a.driver:
 		add(remedy.Quote("addAutoPatchelfSearchPath", a.below[0])+" in preFixup, which has it",
@@ -172,7 +172,7 @@ func (a *Absence) Remedy(m Mode) (r remedy.Remedy) {
 	case len(a.Attributes) > 0:
 		add("add "+a.packages(m)+" to buildInputs",
 			fmt.Sprintf("--libs DIR, where DIR is the lib directory of %s (nixpkgs)", a.packages(m)))
-	case slices.ContainsFunc(a.Rejected, Rejection.tooNew):
+	case slices.ContainsFunc(a.rejected, Rejection.tooNew):
 		add("", "--libs DIR, where DIR has it from the nixpkgs that the Python is from; or a newer Python")
 	default:
 		it := "it"
@@ -196,11 +196,11 @@ func (a *Absence) Remedy(m Mode) (r remedy.Remedy) {
 func (a *Absence) packages(m Mode) string {
 	names := slices.Clone(a.Attributes)
 	for i, name := range names {
-		if !nixpkgs.IsCUDA(name) || !m.ByHand() && len(a.Near) == 0 {
+		if !nixpkgs.IsCUDA(name) || !m.ByHand() && len(a.near) == 0 {
 			continue
 		}
 		told := false
-		if names[i], told = nixpkgs.InCUDA(name, a.Name); !told && len(a.Near) > 0 {
+		if names[i], told = nixpkgs.InCUDA(name, a.Name); !told && len(a.near) > 0 {
 			names[i] = name + " of another CUDA (cudaPackages_NN)"
 		}
 	}
@@ -211,7 +211,7 @@ func (a *Absence) packages(m Mode) string {
 }
 
 // old reports whether there is one already that is too old.
-func (a *Absence) old() bool { return slices.ContainsFunc(a.Rejected, Rejection.old) }
+func (a *Absence) old() bool { return slices.ContainsFunc(a.rejected, Rejection.old) }
 
 // loaderWith returns a loader for a file, from a directory of libraries whose C library has what the file needs of a
 // name. It is in "DIR" if there is none.
@@ -229,7 +229,7 @@ func (r *Resolver) loaderWith(p *Plan, name string) string {
 	}
 	for _, level := range r.ix.levels[1:] {
 		for _, d := range level.names()[name] {
-			if lib := r.ix.open(d, name); lib != nil && d.has(base) && lib.usable() == "" && o.ABI.Refuses(lib.ABI) == "" &&
+			if lib := r.ix.open(d, name); lib != nil && d.has(base) && lib.usable() == "" && o.abi.Refuses(lib.abi) == "" &&
 				lib.Serves(o.File, name) {
 				return d.path + "/" + base
 			}
@@ -259,7 +259,7 @@ func (r *Resolver) near(name string) (out []string) {
 		for _, other := range others {
 			for _, d := range level.by[other] {
 				lib := r.ix.open(d, other)
-				if p := d.path + "/" + other; lib != nil && lib.Err == nil && lib.skipReason != elfimage.Detached &&
+				if p := d.path + "/" + other; lib != nil && lib.err == nil && lib.skipReason != elfimage.Detached &&
 					!slices.Contains(out, p) {
 					out = append(out, p)
 				}
@@ -276,12 +276,12 @@ func (r *Resolver) withSoname(p *Plan, soname string) []Named {
 	r.ix.objects.Range(func(_, o any) bool {
 		lib := o.(*Object)
 		if lib != nil && lib.Soname == soname && path.Base(lib.Real) != soname && !r.ix.dir(path.Dir(lib.Real)).has(soname) &&
-			r.refuse(p, soname, Candidate{Dir: path.Dir(lib.Real), Path: lib.Path, Object: lib}) == "" {
+			r.refuse(p, soname, Candidate{Dir: path.Dir(lib.Real), Path: lib.Path, object: lib}) == "" {
 			out = append(out, Named{lib.Path, soname})
 		}
 		return true
 	})
-	slices.SortFunc(out, func(a, b Named) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(out, func(a, b Named) int { return strings.Compare(a.path, b.path) })
 	return out[:min(len(out), maxNear)]
 }
 

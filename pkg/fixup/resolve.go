@@ -67,9 +67,9 @@ const (
 
 // Need is one library that a file asks for.
 type Need struct {
-	Names    []string // alternatives; the first that is there is taken
+	names    []string // alternatives; the first that is there is taken
 	Cause    loader.Cause
-	Priority Priority
+	priority Priority
 
 	Outcome   Outcome
 	Name      string // the alternative that was taken
@@ -91,7 +91,7 @@ type Need struct {
 type Rejection struct {
 	Path string
 	Why  string
-	Own  bool // in the tree
+	own  bool // in the tree
 }
 
 // newer begins the reason why a library is not taken if the C library, which is loaded before it, is too old.
@@ -115,10 +115,10 @@ func (n *Need) unmet() bool {
 
 // Label is the name of what is needed in a message.
 func (n *Need) Label() string {
-	if len(n.Names) == 1 {
-		return n.Names[0]
+	if len(n.names) == 1 {
+		return n.names[0]
 	}
-	return "any(" + strings.Join(n.Names, ", ") + ")"
+	return "any(" + strings.Join(n.names, ", ") + ")"
 }
 
 // Plan is what will happen to one file.
@@ -132,11 +132,11 @@ type Plan struct {
 	OtherLibC LibC
 
 	Needs       []*Need
-	Before      runpath.List
+	before      runpath.List
 	After       runpath.List
-	Tag         elf.DynTag // afterwards
+	tag         elf.DynTag // afterwards
 	Interpreter string     // afterwards, "" if it stays
-	Note        string     // afterwards: the description of the resolution note
+	note        string     // afterwards: the description of the resolution note
 	// NoLoader says why a program will not start here with its new interpreter: "does not exist"; "" if it will.
 	NoLoader string
 	// KeptRPath is what would not be found if the file had a DT_RUNPATH; nil for nothing.
@@ -149,7 +149,7 @@ type Plan struct {
 	Warnings []string
 	// Conflicts are warnings of files that do not work in one process; each is told once for a name, in one plan.
 	Conflicts []string
-	Lacks     []Lack // of what was found for it, or of what that loads
+	lacks     []Lack // of what was found for it, or of what that loads
 	Err       error
 	// Worse is what could be loaded in a build with the libraries that nixpkgs' program takes, and cannot be now. The
 	// file is edited all the same, and the run fails.
@@ -169,17 +169,17 @@ type Plan struct {
 
 // Lack is a file outside the tree that lacks libraries, so that what loads it fails.
 type Lack struct {
-	Name, Path string // what was found, which is the file, or loads it
-	By         string // the file
-	Names      []string
+	name, path string // what was found, which is the file, or loads it
+	by         string // the file
+	names      []string
 }
 
 func (l *Lack) String() string {
-	what := "itself lacks " + strings.Join(l.Names, ", ")
-	if l.Path != l.By {
-		what = l.By + ", which it loads, lacks " + strings.Join(l.Names, ", ")
+	what := "itself lacks " + strings.Join(l.names, ", ")
+	if l.path != l.by {
+		what = l.by + ", which it loads, lacks " + strings.Join(l.names, ", ")
 	}
-	return fmt.Sprintf("%s was found, but %s: %s", l.Name, what, remedy.Quote("runpath", "explain", l.Path))
+	return fmt.Sprintf("%s was found, but %s: %s", l.name, what, remedy.Quote("runpath", "explain", l.path))
 }
 
 // Opened is a directory outside the tree with libraries that a file opens by name.
@@ -196,7 +196,7 @@ func (p *Plan) differs() bool {
 	if !p.stands() {
 		return false
 	}
-	if p.Interpreter != "" && p.Interpreter != o.Interp || p.Note != o.Description {
+	if p.Interpreter != "" && p.Interpreter != o.Interp || p.note != o.Description {
 		return true
 	}
 	if p.stays {
@@ -205,7 +205,7 @@ func (p *Plan) differs() bool {
 	if len(p.After) == 0 {
 		return o.List != ""
 	}
-	return o.Tag != p.Tag || o.Shadow || !slices.Equal(p.After, p.Before) && p.After.String() != o.List
+	return o.Tag != p.tag || o.Shadow || !slices.Equal(p.After, p.before) && p.After.String() != o.List
 }
 
 // Resolver makes plans for the files of an index.
@@ -234,10 +234,10 @@ func NewResolver(ix *Index, s Settings) (*Resolver, error) {
 		if err != nil {
 			return nil, fmt.Errorf("interpreter %s: %w", in.Path, err)
 		}
-		if in.object = ix.file(real); in.object == nil || in.object.Err != nil {
+		if in.object = ix.file(real); in.object == nil || in.object.err != nil {
 			return nil, fmt.Errorf("interpreter %s is not a dynamic loader", in.Path)
 		}
-		if ld := ix.loader.Interpreter(real, in.object.ABI); ld.Why != "" {
+		if ld := ix.loader.Interpreter(real, in.object.abi); ld.Why != "" {
 			return nil, fmt.Errorf("interpreter %s %s", in.Path, ld.Why)
 		} else if ld.Becomes != "" {
 			return nil, fmt.Errorf("interpreter %s is nix-ld: name the loader that it becomes, %s", in.Path, ld.Becomes)
@@ -276,7 +276,7 @@ func (r *Resolver) ResolveAll(jobs int) []*Plan {
 	for _, p := range plans {
 		r.remark(p)
 		if o := p.Object; p.stands() && o.program() {
-			p.NoLoader = r.ix.loader.Interpreter(p.State().Interpreter, o.ABI).Why
+			p.NoLoader = r.ix.loader.Interpreter(p.State().Interpreter, o.abi).Why
 		}
 	}
 	return plans
@@ -285,7 +285,7 @@ func (r *Resolver) ResolveAll(jobs int) []*Plan {
 // remark says which choices the reader may not expect.
 func (r *Resolver) remark(p *Plan) {
 	var warnings []string
-	for _, l := range p.Lacks {
+	for _, l := range p.lacks {
 		p.Warnings = append(p.Warnings, l.String())
 	}
 	for _, n := range p.Needs {
@@ -293,7 +293,7 @@ func (r *Resolver) remark(p *Plan) {
 			continue
 		}
 		for _, reject := range n.Rejected {
-			if reject.Own && !n.Candidate.Own {
+			if reject.own && !n.Candidate.own {
 				warnings = append(warnings, fmt.Sprintf("%s: the package's own %s %s; %s is used instead", n.Name, reject.Path,
 					reject.Why, n.Candidate.Path))
 			}
@@ -334,9 +334,9 @@ func several(n, jobs int, do func(i int)) {
 // UsualInterpreter is [loader.Loader.UsualInterpreter] for programs like the plan's.
 func (r *Resolver) UsualInterpreter(p *Plan) string { return r.ix.usualInterpreter(p.Object) }
 
-// SkipMalformed skips a file, with a warning, if an error from reading or editing it says that it contradicts itself.
+// skipMalformed skips a file, with a warning, if an error from reading or editing it says that it contradicts itself.
 // It reports whether that is so.
-func (p *Plan) SkipMalformed(err error) bool {
+func (p *Plan) skipMalformed(err error) bool {
 	if !malformed(err) {
 		return false
 	}
@@ -349,13 +349,13 @@ func (r *Resolver) look(o *Object) *Plan {
 	if o.SameAs != "" {
 		return &Plan{Object: o, Skip: "the same file as " + o.SameAs}
 	}
-	p := &Plan{Object: o, Before: runpath.Parse(o.List), Tag: o.Tag}
-	p.After = p.Before
+	p := &Plan{Object: o, before: runpath.Parse(o.List), tag: o.Tag}
+	p.After = p.before
 	switch {
-	case p.SkipMalformed(o.Err):
+	case p.skipMalformed(o.err):
 		return p
-	case o.Err != nil:
-		p.Err = o.Err
+	case o.err != nil:
+		p.Err = o.err
 		return p
 	case o.skipReason != "":
 		p.Skip = "it is " + strings.TrimPrefix(string(o.skipReason), "it is ")
@@ -377,12 +377,12 @@ func (r *Resolver) look(o *Object) *Plan {
 // propose makes the plan of a file, from the first candidate for each need that is not refused and the run path that
 // leads to them.
 func (r *Resolver) propose(p *Plan) {
-	if p.Skip != "" || p.Object.Err != nil {
+	if p.Skip != "" || p.Object.err != nil {
 		return
 	}
 	p.Err, p.Warnings, p.Conflicts = nil, nil, nil
 	for _, n := range p.Needs {
-		*n = Need{Names: n.Names, Cause: n.Cause, Priority: n.Priority, refused: n.refused, tried: n.tried}
+		*n = Need{names: n.names, Cause: n.Cause, priority: n.priority, refused: n.refused, tried: n.tried}
 		r.meet(p, n)
 		if n.Outcome == Missing {
 			r.excuse(n)
@@ -395,12 +395,12 @@ func (r *Resolver) propose(p *Plan) {
 	if p.Err == nil {
 		p.Err = r.temporary(p)
 	}
-	switch p.Note = p.Object.Description; {
+	switch p.note = p.Object.Description; {
 	case p.Err != nil:
-	case r.s.Note != nil:
-		p.Note = r.s.Note(p.Object, p.After)
+	case r.s.note != nil:
+		p.note = r.s.note(p.Object, p.After)
 	case p.differs():
-		p.Note = ""
+		p.note = ""
 	}
 	p.changes = p.differs()
 }
@@ -431,12 +431,12 @@ func (r *Resolver) written(plans []*Plan) bool {
 // nothing else. So a second run in a build writes nothing, even if the first one's run paths have made new
 // candidates.
 func (r *Resolver) asWritten(p *Plan) {
-	right := func() bool { return p.Err == nil && slices.Equal(p.After, p.Before) }
-	if r.s.Mode == Repair || p.Object.program() && !r.again || len(p.Before) == 0 || right() {
+	right := func() bool { return p.Err == nil && slices.Equal(p.After, p.before) }
+	if r.s.Mode == Repair || p.Object.program() && !r.again || len(p.before) == 0 || right() {
 		return
 	}
 	proposed, had := *p, map[*Need]Need{}
-	entries := r.entries(p.Object, p.Before)
+	entries := r.entries(p.Object, p.before)
 	for _, n := range p.Needs {
 		if had[n] = *n; n.Outcome != Found {
 			continue
@@ -447,7 +447,7 @@ func (r *Resolver) asWritten(p *Plan) {
 			continue
 		}
 		for c := range r.candidates(p, name, everywhere) {
-			if c.Object == r.ix.takesIn(p.Object, entries[at], name) && r.refuseFor(p, n, name, c) == "" {
+			if c.object == r.ix.takesIn(p.Object, entries[at], name) && r.refuseFor(p, n, name, c) == "" {
 				n.Candidate = c
 			}
 		}
@@ -466,7 +466,7 @@ func (r *Resolver) interpreter(p *Plan) *Interpreter {
 	o := p.Object
 	if len(r.interpreters) == 0 {
 		p.opener = r.openedBy(o)
-		if r.s.Machines != nil && !slices.Contains(r.s.Machines, o.ABI.Machine) {
+		if r.s.Machines != nil && !slices.Contains(r.s.Machines, o.abi.Machine) {
 			p.Skip = fmt.Sprintf("its architecture (%s) is not this machine's", arch(o))
 		} else if !compatible(elf.ELFOSABI_LINUX, o.ELF.OSABI) {
 			p.Skip = fmt.Sprintf("its OS ABI (%v) is not Linux's", o.ELF.OSABI)
@@ -480,7 +480,7 @@ func (r *Resolver) interpreter(p *Plan) *Interpreter {
 		in := &r.interpreters[i]
 		have := in.object
 		switch {
-		case have.ABI.Refuses(o.ABI) != "":
+		case have.abi.Refuses(o.abi) != "":
 			why = cmp.Or(why, fmt.Sprintf("its architecture (%s) differs from target (%s)", arch(o), arch(have)))
 		case !compatible(have.ELF.OSABI, o.ELF.OSABI) || o.ELF.OSABI == elf.OSABI(255):
 			why = cmp.Or(why, fmt.Sprintf("its OS ABI (%v) is not compatible with target (%v)", o.ELF.OSABI, have.ELF.OSABI))
@@ -498,32 +498,32 @@ func (r *Resolver) interpreter(p *Plan) *Interpreter {
 
 func arch(o *Object) string {
 	bits := 32
-	if o.ABI.Class == elf.ELFCLASS64 {
+	if o.abi.Class == elf.ELFCLASS64 {
 		bits = 64
 	}
-	return fmt.Sprintf("%s, %d bits", strings.TrimPrefix(o.ABI.Machine.String(), "EM_"), bits)
+	return fmt.Sprintf("%s, %d bits", strings.TrimPrefix(o.abi.Machine.String(), "EM_"), bits)
 }
 
 func (r *Resolver) needs(p *Plan) {
 	o := p.Object
 	for _, name := range o.Needed {
-		p.Needs = append(p.Needs, &Need{Names: []string{name}, Cause: loader.Needed, Priority: Required})
+		p.Needs = append(p.Needs, &Need{names: []string{name}, Cause: loader.Needed, priority: Required})
 	}
 	for _, note := range o.notes {
 		if len(note.Sonames) == 0 {
 			continue
 		}
-		n := &Need{Names: note.Sonames, Cause: loader.DlopenNote, Priority: Recommended}
+		n := &Need{names: note.Sonames, Cause: loader.DlopenNote, priority: Recommended}
 		if priority, ok := ParsePriority(note.Priority); ok {
-			n.Priority = priority
+			n.priority = priority
 		}
 		p.Needs = append(p.Needs, n)
 	}
 	if r.s.Dlopen {
 		for _, name := range o.literals {
 			if driver.NeedsDriver(name) && !slices.ContainsFunc(p.Needs,
-				func(n *Need) bool { return slices.Contains(n.Names, name) }) {
-				p.Needs = append(p.Needs, &Need{Names: []string{name}, Cause: loader.DlopenString, Priority: Suggested})
+				func(n *Need) bool { return slices.Contains(n.names, name) }) {
+				p.Needs = append(p.Needs, &Need{names: []string{name}, Cause: loader.DlopenString, priority: Suggested})
 			}
 		}
 	}
@@ -532,7 +532,7 @@ func (r *Resolver) needs(p *Plan) {
 // meet looks for what a need asks for.
 func (r *Resolver) meet(p *Plan, n *Need) {
 	in := p.in
-	for _, name := range n.Names {
+	for _, name := range n.names {
 		n.Name = name
 		libC, why := r.inLibC(p, name)
 		switch {
@@ -583,7 +583,7 @@ func (r *Resolver) meet(p *Plan, n *Need) {
 		}
 	}
 	n.Outcome, n.Name = Missing, ""
-	if n.Cause == loader.DlopenString || n.Cause == loader.DlopenNote && n.Priority < r.s.EnforcePriority {
+	if n.Cause == loader.DlopenString || n.Cause == loader.DlopenNote && n.priority < r.s.EnforcePriority {
 		n.Outcome = Optional
 	}
 }
@@ -641,7 +641,7 @@ func (r *Resolver) inLibC(p *Plan, name string) (ok bool, why *Rejection) {
 			return true, f.rejected
 		}
 		// If its interpreter is not here, the file has a C library where the interpreter is.
-		return r.ix.loader.Interpreter(o.Interp, o.ABI).Why != "" || f.path != "", f.rejected
+		return r.ix.loader.Interpreter(o.Interp, o.abi).Why != "" || f.path != "", f.rejected
 	}
 	if in.libC == Musl && loader.MuslItself(name) {
 		return true, nil
@@ -667,7 +667,7 @@ func (r *Resolver) besideInterpreter(p *Plan, n *Need, name string) bool {
 		return false
 	}
 	c, ok := r.ix.candidate(r.ix.dir(path.Dir(real)), name, -1)
-	if !ok || sameFile(r.today.find(p.Object, p.runsOn(), name).path, c.Object.Real) {
+	if !ok || sameFile(r.today.find(p.Object, p.runsOn(), name).path, c.object.Real) {
 		return false
 	}
 	if why := r.refuse(p, name, c); why != "" {
@@ -693,7 +693,7 @@ func (r *Resolver) choose(p *Plan, n *Need, name string, far reach) (Candidate, 
 		if why == "" {
 			return c, true
 		}
-		n.Rejected = append(n.Rejected, Rejection{Path: c.Path, Why: why, Own: c.Own})
+		n.Rejected = append(n.Rejected, Rejection{Path: c.Path, Why: why, own: c.own})
 	}
 	return Candidate{}, false
 }
@@ -707,8 +707,8 @@ func (r *Resolver) candidates(p *Plan, name string, far reach) iter.Seq[Candidat
 			dirs, more := r.ix.holding(name, level)
 			var next []Candidate
 			for _, d := range dirs {
-				if c, ok := r.ix.candidate(d, name, level); ok && !slices.Contains(seen, c.Object) {
-					seen, next = append(seen, c.Object), append(next, c)
+				if c, ok := r.ix.candidate(d, name, level); ok && !slices.Contains(seen, c.object) {
+					seen, next = append(seen, c.object), append(next, c)
 				}
 			}
 			next = r.prefer(p.Object, next)
@@ -738,12 +738,12 @@ func (r *Resolver) candidates(p *Plan, name string, far reach) iter.Seq[Candidat
 
 // refuseFor is refuse for a need, some of whose candidates do not work in a process.
 func (r *Resolver) refuseFor(p *Plan, n *Need, name string, c Candidate) string {
-	return cmp.Or(r.refuse(p, name, c), n.refused[c.Object])
+	return cmp.Or(r.refuse(p, name, c), n.refused[c.object])
 }
 
 // elsewhere reports whether a candidate is in another package of the tree than the file.
 func (r *Resolver) elsewhere(o *Object, c Candidate) bool {
-	return r.s.Mode == Repair && c.Own && packageOf(o.Real) != packageOf(c.Object.Real)
+	return r.s.Mode == Repair && c.own && packageOf(o.Real) != packageOf(c.object.Real)
 }
 
 // packageOf is the package of a file that a package manager has installed: node_modules/NAME,
@@ -768,7 +768,7 @@ func packageOf(file string) string {
 // prefer sorts the tree's candidates by one file's preference: those that its own run path leads to, then the one
 // beside it.
 func (r *Resolver) prefer(o *Object, all []Candidate) []Candidate {
-	if len(all) < 2 || !all[0].Own {
+	if len(all) < 2 || !all[0].own {
 		return all
 	}
 	var dirs []string
@@ -780,7 +780,7 @@ func (r *Resolver) prefer(o *Object, all []Candidate) []Candidate {
 	dirs = append(dirs, path.Dir(o.Real))
 	rank := func(c Candidate) int {
 		for i, d := range dirs {
-			if c.Own && r.ix.dir(path.Dir(c.Path)).real == d {
+			if c.own && r.ix.dir(path.Dir(c.Path)).real == d {
 				return i
 			}
 		}
@@ -805,11 +805,11 @@ func expand(o *Object, entry string) (string, bool) {
 
 // refuse says why the file could not load a candidate, or "".
 func (r *Resolver) refuse(p *Plan, name string, c Candidate) string {
-	o, lib := p.Object, c.Object
+	o, lib := p.Object, c.object
 	if why := lib.usable(); why != "" {
 		return why
 	}
-	if why := o.ABI.Refuses(lib.ABI); lib.ABI.Class != o.ABI.Class {
+	if why := o.abi.Refuses(lib.abi); lib.abi.Class != o.abi.Class {
 		return "has the " + why
 	} else if why != "" {
 		return why
@@ -831,7 +831,7 @@ func (r *Resolver) refuse(p *Plan, name string, c Candidate) string {
 	if lacks := lib.Lacks(o.File, name); len(lacks) > 0 {
 		return lacksVersions(lacks)
 	}
-	if in := r.ix.loader.Interpreter(p.runsOn(), o.ABI); in.Kind == loader.GLibc {
+	if in := r.ix.loader.Interpreter(p.runsOn(), o.abi); in.Kind == loader.GLibc {
 		if symbol := loader.AssertsFor(lib.File, o.File, name, in.Version); symbol != "" {
 			return fmt.Sprintf("has no symbol versions, and glibc %v fails where it binds %s to it", in.Version, symbol)
 		}
@@ -857,7 +857,7 @@ func (r *Resolver) in(p *Plan) string {
 
 // excuse looks for the pattern that makes a missing library ignored.
 func (r *Resolver) excuse(n *Need) {
-	if i := slices.IndexFunc(r.ignore, func(p pattern) bool { return slices.ContainsFunc(n.Names, p.of) }); i >= 0 {
+	if i := slices.IndexFunc(r.ignore, func(p pattern) bool { return slices.ContainsFunc(n.names, p.of) }); i >= 0 {
 		n.Outcome, n.Pattern = Ignored, r.ignore[i].text
 	}
 }
@@ -871,7 +871,7 @@ func (r *Resolver) UnusedPatterns(plans []*Plan) []string {
 			if n.Outcome == Ignored {
 				used[n.Pattern] = true
 			}
-			for _, name := range n.Names {
+			for _, name := range n.names {
 				if named[path.Base(name)] = true; name == n.Name {
 					break
 				}

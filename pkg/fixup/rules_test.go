@@ -332,7 +332,7 @@ func TestRule6AnotherNameOfAFileIsALibrary(t *testing.T) {
 			}
 			r.list("out/main", "~/out/"+path.Dir(second))
 			for _, p := range r.plans {
-				if o := p.Object; o.SameAs != "" && (p.Changes() || p.Skip == "" || len(p.Before) > 0) {
+				if o := p.Object; o.SameAs != "" && (p.Changes() || p.Skip == "" || len(p.before) > 0) {
 					t.Errorf("%s: %+v", o.Path, p)
 				}
 			}
@@ -359,8 +359,8 @@ func TestRule6HardLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := s.resolve()
-	if o := r.plan("out/a/main").Object; o.Links != 2 || o.LinkedOutside() != 1 || len(o.Also) != 1 || o.Also[0].Path != s.path("~/out/b/main") {
-		t.Errorf("%d links, %d of them outside, and %+v", o.Links, o.LinkedOutside(), o.Also)
+	if o := r.plan("out/a/main").Object; o.links != 2 || o.LinkedOutside() != 1 || len(o.also) != 1 || o.also[0].Path != s.path("~/out/b/main") {
+		t.Errorf("%d links, %d of them outside, and %+v", o.links, o.LinkedOutside(), o.also)
 	}
 	if o := r.plan("out/c/own").Object; o.LinkedOutside() != 0 {
 		t.Errorf("%d links outside", o.LinkedOutside())
@@ -518,7 +518,7 @@ func TestALibraryForANewerLibCInABuild(t *testing.T) {
 	s.put("out/new.so", o)
 	r := s.resolve()
 	all := r.resolver.Absences(r.plans, nil)
-	if len(all) != 1 || !all[0].LibC || all[0].Interpreter != "DIR/ld-linux-x86-64.so.2" {
+	if len(all) != 1 || !all[0].LibC || all[0].interpreter != "DIR/ld-linux-x86-64.so.2" {
 		t.Errorf("%+v", all)
 	}
 }
@@ -569,7 +569,7 @@ func TestRule8Absences(t *testing.T) {
 		t.Errorf("%s\n%s", a, b)
 	}
 	// Where one is given that is too old, it is not asked for as if it were not there.
-	old := &Absence{Name: "libstdc++.so.6", first: "libstdc++.so.6", Attributes: []string{"stdenv.cc.cc.lib"}, Rejected: []Rejection{{Path: "/gcc/libstdc++.so.6", Why: "lacks GLIBCXX_3.4.31"}}}
+	old := &Absence{Name: "libstdc++.so.6", first: "libstdc++.so.6", Attributes: []string{"stdenv.cc.cc.lib"}, rejected: []Rejection{{Path: "/gcc/libstdc++.so.6", Why: "lacks GLIBCXX_3.4.31"}}}
 	if a, b := old.Remedy(Build).Whole(), old.Remedy(Repair).Whole(); !strings.HasPrefix(a, "add a newer stdenv.cc.cc.lib to buildInputs;") || !strings.Contains(b, "directory of a newer stdenv.cc.cc.lib (nixpkgs);") {
 		t.Errorf("%s\n%s", a, b)
 	}
@@ -604,7 +604,7 @@ func TestRule8OfManyVersionsSome(t *testing.T) {
 	s.put("out/main", prog("libfoo.so.9", "libbar.so").requires("libbar.so", "V2").Object)
 	r := s.resolve()
 	all := r.resolver.Absences(r.plans, nil)
-	if len(all) != 2 || len(all[0].Near) != maxNear {
+	if len(all) != 2 || len(all[0].near) != maxNear {
 		t.Errorf("%+v", all)
 	}
 	if n := r.outcome("out/main", "libbar.so", Missing); len(n.Rejected) != 1 {
@@ -1082,7 +1082,7 @@ func TestDlopen(t *testing.T) {
 		t.Errorf("needs %v", r.plan("out/x.so").Needs)
 	}
 	s.put("out/x.so", o.Needs("libnvrtc.so.12")) // which it then needs for certain, once
-	if p := s.resolve().plan("out/x.so"); len(p.Needs) != 4 || p.Needs[0].Priority != Required {
+	if p := s.resolve().plan("out/x.so"); len(p.Needs) != 4 || p.Needs[0].priority != Required {
 		t.Errorf("needs %v", p.Needs)
 	}
 }

@@ -66,9 +66,9 @@ type Settings struct {
 	Opener func(library string) string
 	// Map is applied to every run path at the end. It is called from several goroutines.
 	Map func(o *Object, l runpath.List) runpath.List
-	// Note returns the description of the right resolution note for a file with a run path, "" for none. nil: a
+	// note returns the description of the right resolution note for a file with a run path, "" for none. nil: a
 	// file's note goes with its run path.
-	Note func(o *Object, l runpath.List) string
+	note func(o *Object, l runpath.List) string
 	// Patterns are names of libraries that may be missing (Python's fnmatch).
 	Ignore []string
 	// KeepInterpreter leaves interpreters as they are. Interpreters still tell the machine and the C library.
@@ -103,12 +103,12 @@ type Tools struct {
 
 // Apply makes the tools' maps apply at the end, and resolution notes be written that are right for the result.
 func (s *Settings) Apply(t Tools) {
-	s.Note = func(o *Object, l runpath.List) string {
+	s.note = func(o *Object, l runpath.List) string {
 		if o.Description == "" && !t.WriteNotes {
 			return ""
 		}
 		kept, _ := resolution.Parse([]byte(o.Description)) // of a malformed one, what the loader reads
-		return string(t.Normal.Resolution(normal.File{Path: o.Real, ABI: o.ABI}, o.Needed, l, kept).Bytes())
+		return string(t.Normal.Resolution(normal.File{Path: o.Real, ABI: o.abi}, o.Needed, l, kept).Bytes())
 	}
 	if t.Maps == 0 {
 		return
@@ -119,7 +119,7 @@ func (s *Settings) Apply(t Tools) {
 		if t.WhenNeeds && !o.needsDriver {
 			maps &^= runpath.AddDriverLink
 		}
-		after, _ := t.Normal.Apply(normal.File{Path: o.Real, ABI: o.ABI, Needed: o.Needed}, l, maps)
+		after, _ := t.Normal.Apply(normal.File{Path: o.Real, ABI: o.abi, Needed: o.Needed}, l, maps)
 		return after
 	}
 }

@@ -162,18 +162,18 @@ func (r *run) apply() []surprise {
 	told := func(all []Surprise) (out []surprise) {
 		r.Helper()
 		for _, s := range all {
-			if s.Err != nil {
-				r.Errorf("%s: %v", s.Plan.Object.Path, s.Err)
+			if s.err != nil {
+				r.Errorf("%s: %v", s.plan.Object.Path, s.err)
 			}
-			out = append(out, surprise{s.Plan.Object.Path, s.Text})
+			out = append(out, surprise{s.plan.Object.Path, s.text})
 		}
 		return out
 	}
-	before := told(r.index.Verify())
+	before := told(r.index.verify())
 	var steps []Step
 	for _, p := range r.plans {
 		if p.Changes() {
-			steps = append(steps, step(p.Object, p.Object.State(), p.State()))
+			steps = append(steps, step(p.Object, p.Object.state(), p.State()))
 		}
 	}
 	err := Apply(context.Background(), steps, Carrying{Jobs: 2}, func(res Result) {
@@ -195,7 +195,7 @@ func (r *run) apply() []surprise {
 		}
 		w.ask(nil)
 	}
-	after := told(r.index.Verify())
+	after := told(r.index.verify())
 	sorted := cmpopts.SortSlices(func(a, b surprise) bool { return a.File < b.File }) // of those that are alike one is looked at first
 	if diff := cmp.Diff(after, before, sorted); diff != "" {
 		r.Errorf("what was foreseen differs from what is (-is +foreseen):\n%s", diff)
@@ -272,4 +272,4 @@ func dlopenNote(priority string, sonames ...string) string {
 	return fmt.Sprintf(`[{"soname":["%s"],"feature":"x","priority":%q}]`, strings.Join(sonames, `","`), priority)
 }
 
-func step(o *Object, from, to State) Step { return Step{At: o.At, From: from, To: to} }
+func step(o *Object, from, to State) Step { return Step{At: o.at, From: from, To: to} }

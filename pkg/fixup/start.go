@@ -19,7 +19,7 @@ type start struct {
 	loads  map[*Plan]bool // files of the tree
 	asks   []ask
 	faults []fault
-	found  []Surprise // see [Index.Verify]
+	found  []Surprise // see Index.verify
 	err    error
 }
 
@@ -423,7 +423,7 @@ type company struct {
 
 func (s *start) company() company {
 	o := s.plan.Object
-	return company{o.program(), o.ABI, o.LibC}
+	return company{o.program(), o.abi, o.LibC}
 }
 
 // before reports whether a start can be in a process already when another comes to it. A plugin comes to programs and

@@ -157,7 +157,7 @@ func (t *today) inherits(o *Object, name string) (path string) {
 func (t *today) loadPrograms() map[string][]loader.Use {
 	all, own := map[string][]loader.Use{}, t.ix.real()
 	for _, p := range t.ix.Files {
-		if !p.program() || p.Err != nil || p.skipReason != "" {
+		if !p.program() || p.err != nil || p.skipReason != "" {
 			continue
 		}
 		load, err := t.l.Load(p.Real)
@@ -232,7 +232,7 @@ func (ix *Index) cLibrary() LibC {
 		case o.LibC == sh.LibC:
 			host = true
 		case o.LibC != UnknownLibC && !runs:
-			runs = o.program() && ix.loader.Interpreter(o.Interp, o.ABI).Why == "" || ix.usualInterpreter(o) != ""
+			runs = o.program() && ix.loader.Interpreter(o.Interp, o.abi).Why == "" || ix.usualInterpreter(o) != ""
 		}
 	}
 	if !host && (runs || ix.named(sh.LibC)) {
@@ -261,5 +261,5 @@ func (ix *Index) usualInterpreter(o *Object) string {
 	if o.LibC == Musl {
 		kind = loader.Musl
 	}
-	return ix.loader.UsualInterpreter(o.ABI, kind)
+	return ix.loader.UsualInterpreter(o.abi, kind)
 }

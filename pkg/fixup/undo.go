@@ -63,7 +63,7 @@ func Undo(ctx context.Context, paths []string, u Undoing, emit func(Undone)) err
 		r.load(ctx)
 		if r.gone.N > 0 && r.err == nil {
 			un.asked(r.gone.First)
-			emit(Undone{Result: Result{Path: r.File()}, Gone: r.gone})
+			emit(Undone{Result: Result{Path: r.file()}, Gone: r.gone})
 		}
 		for i := range r.Files {
 			if path, err := un.add(r, &r.Files[i]); err != nil {
@@ -127,7 +127,7 @@ func (un *undoing) undo(ctx context.Context, rs *Records, emit func(Undone)) err
 	byPath := map[string]*undoStep{}
 	for _, s := range un.order {
 		s.left = max(s.links-1-len(s.Also), 0)
-		s.Force, s.InPlace = un.Force, un.InPlace || s.left > 0 && s.shared
+		s.force, s.InPlace = un.Force, un.InPlace || s.left > 0 && s.shared
 		steps = append(steps, s.Step)
 		byPath[s.At.Path] = s
 	}

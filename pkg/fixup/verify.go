@@ -13,18 +13,18 @@ import (
 
 // Surprise is a library for which the loader takes another file than was planned.
 type Surprise struct {
-	Plan *Plan  // of the file that asks for it
-	Text string // what happens instead
-	// Err is set instead of Text if the loader cannot be asked about the file.
-	Err error
+	plan *Plan  // of the file that asks for it
+	text string // what happens instead
+	// err is set instead of Text if the loader cannot be asked about the file.
+	err error
 }
 
-// Verify asks the loader what the files of some plans load once they are as planned, and returns the differences. It
+// verify asks the loader what the files of some plans load once they are as planned, and returns the differences. It
 // starts each program. For each need of a file of the tree, the chosen file must be the one that is loaded, whoever
 // loads it first. A library that no program loads, such as a plugin, is examined on its own, as if a program with its
 // interpreter opened it. Only its own run path counts there, because it is not known what that program has loaded
 // before.
-func (ix *Index) Verify() []Surprise {
+func (ix *Index) verify() []Surprise {
 	if ix.asked == nil {
 		return nil
 	}
@@ -46,7 +46,7 @@ func (ix *Index) edited(plans []*Plan, some func(*Plan) bool, state func(*Plan) 
 		}
 		s := state(p)
 		edited[p.Object.Real] = s
-		for _, same := range p.Object.Also {
+		for _, same := range p.Object.also {
 			edited[same.Real] = s
 		}
 	}
@@ -74,9 +74,9 @@ func compare(plan *Plan, from *loader.Object, load *loader.Load, started *Plan, 
 			continue // a guess: it is not known what that loader finds on its own
 		}
 		if text, own := n.compare(from, planned); text != "" && own {
-			found = append(found, Surprise{Plan: plan, Text: text})
+			found = append(found, Surprise{plan: plan, text: text})
 		} else if text != "" {
-			found = append(found, Surprise{Plan: started, Text: text})
+			found = append(found, Surprise{plan: started, text: text})
 		}
 	}
 	return found
@@ -86,7 +86,7 @@ func compare(plan *Plan, from *loader.Object, load *loader.Load, started *Plan, 
 // loader do so.
 func (n *Need) compare(from *loader.Object, planned map[string]*Plan) (text string, own bool) {
 	for _, u := range from.Uses {
-		if u.Cause != loader.Needed || u.Name != n.Names[0] || u.To == nil {
+		if u.Cause != loader.Needed || u.Name != n.names[0] || u.To == nil {
 			continue
 		}
 		to := u.To
@@ -97,7 +97,7 @@ func (n *Need) compare(from *loader.Object, planned map[string]*Plan) (text stri
 		want := ""
 		switch n.Outcome {
 		case Found:
-			want = n.Candidate.Object.Real
+			want = n.Candidate.object.Real
 		case Absolute:
 			want, _ = regular.Real(n.Name)
 		case InLibC, BySystem:

@@ -219,7 +219,7 @@ func (v Verdict) onL4T(p, host CUDALibrary) Verdict {
 		case host.L4T != r.release:
 		case r.most == "":
 			return Verdict{Help: Cannot, Reason: board + ", which takes no compat package; " + v.Reason, Source: compatL4T}
-		case CompareVersions(p.CUDA, r.most) > 0:
+		case compareVersions(p.CUDA, r.most) > 0:
 			return Verdict{Help: Cannot, Reason: board + ", which takes compat packages up to CUDA " + r.most + "; " + v.Reason,
 				Source: compatL4T}
 		default:
@@ -280,7 +280,7 @@ func compatBeside(p, host CUDALibrary) Verdict {
 	order, source, more := 0, compatByCUDA, "; no note says for which drivers it is"
 	switch {
 	case p.Note != nil && host.CUDA != "":
-		order, source, more = CompareVersions(p.Note.CUDA, host.CUDA), compatByNote, ""
+		order, source, more = compareVersions(p.Note.CUDA, host.CUDA), compatByNote, ""
 		switch {
 		case order > 0 && branch == 0 && host.Tegra:
 			more = "; on Jetson the CUDA versions decide, and nothing in its files says whether it is for this board"
@@ -288,16 +288,16 @@ func compatBeside(p, host CUDALibrary) Verdict {
 			more = "; the branch of the host's driver is not known"
 		case order > 0 && len(p.Note.Drivers) > 0 && !slices.Contains(p.Note.Drivers, branch):
 			return harm(fmt.Sprintf("%s, and it is not made for drivers %d", both, branch), source)
-		case order == 0 && p.Version != "" && host.Version != "" && CompareVersions(p.Version, host.Version) < 0:
+		case order == 0 && p.Version != "" && host.Version != "" && compareVersions(p.Version, host.Version) < 0:
 			return harm(mismatch, compatByNote+", "+compatByVersion)
 		}
 	case p.Version != "" && host.Version != "":
-		order, source = CompareVersions(p.Version, host.Version), compatByVersion
+		order, source = compareVersions(p.Version, host.Version), compatByVersion
 		if order > 0 && versionNumbers(p.Version)[0] == branch {
 			order = 0
 		}
 	case p.CUDA != "" && host.CUDA != "":
-		order = CompareVersions(p.CUDA, host.CUDA)
+		order = compareVersions(p.CUDA, host.CUDA)
 	default:
 		return Verdict{Help: Unknown, Reason: both, Source: "neither a note nor version numbers"}
 	}
@@ -311,10 +311,10 @@ func compatBeside(p, host CUDALibrary) Verdict {
 }
 
 // Newer reports whether a version is newer than another one.
-func Newer(a, b string) bool { return CompareVersions(a, b) > 0 }
+func Newer(a, b string) bool { return compareVersions(a, b) > 0 }
 
-// CompareVersions returns -1, 0 or 1 as a is the older, the same or the newer version, number by number.
-func CompareVersions(a, b string) int {
+// compareVersions returns -1, 0 or 1 as a is the older, the same or the newer version, number by number.
+func compareVersions(a, b string) int {
 	x, y := versionNumbers(a), versionNumbers(b)
 	for len(x) < len(y) {
 		x = append(x, 0)

@@ -116,8 +116,8 @@ func amdOf(id string) (AMD, bool) {
 	return ParseAMD(id[i+1:])
 }
 
-// On returns what a GPU takes of a bundle.
-func (b *Bundle) On(gpu AMD) Outcome {
+// on returns what a GPU takes of a bundle.
+func (b *Bundle) on(gpu AMD) Outcome {
 	best := NoCode
 	for _, o := range b.Objects {
 		switch {
@@ -135,7 +135,7 @@ func (b *Bundle) On(gpu AMD) Outcome {
 func (f *File) JudgeAMD(gpu AMD) (j Judgement) {
 	for i := range f.Bundles {
 		if b := &f.Bundles[i]; len(b.Objects) > 0 {
-			j.Containers[b.On(gpu)]++
+			j.Containers[b.on(gpu)]++
 		}
 	}
 	if 2*j.Containers[NoCode] > j.Total() {

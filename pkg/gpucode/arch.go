@@ -12,35 +12,35 @@ import (
 // for 9.0, 120 for 12.0.
 type Capability uint32
 
-// Major returns the number before the dot.
-func (c Capability) Major() uint32 { return uint32(c) / 10 }
+// major returns the number before the dot.
+func (c Capability) major() uint32 { return uint32(c) / 10 }
 
-// Minor returns the number behind the dot.
-func (c Capability) Minor() uint32 { return uint32(c) % 10 }
+// minor returns the number behind the dot.
+func (c Capability) minor() uint32 { return uint32(c) % 10 }
 
-func (c Capability) String() string { return fmt.Sprintf("%d.%d", c.Major(), c.Minor()) }
+func (c Capability) String() string { return fmt.Sprintf("%d.%d", c.major(), c.minor()) }
 
-// Variant is the letter behind an architecture's number, or 0.
-type Variant byte
+// variant is the letter behind an architecture's number, or 0.
+type variant byte
 
 // The variants that use features that not every later GPU has.
 const (
-	Baseline Variant = 0
-	Specific Variant = 'a' // of this compute capability alone
-	Family   Variant = 'f' // of the GPUs of its family
+	Baseline variant = 0
+	Specific variant = 'a' // of this compute capability alone
+	Family   variant = 'f' // of the GPUs of its family
 )
 
 // Arch is what a piece of GPU code was made for: 9.0a is {90, Specific}.
 type Arch struct {
 	Capability
-	Variant Variant
+	Variant variant
 }
 
 // String returns the architecture as nixpkgs writes it, 9.0a.
 func (a Arch) String() string { return a.Capability.String() + a.letter() }
 
-// Digits returns the architecture as nvcc writes it behind sm_ and compute_, 90a.
-func (a Arch) Digits() string { return fmt.Sprint(uint32(a.Capability)) + a.letter() }
+// digits returns the architecture as nvcc writes it behind sm_ and compute_, 90a.
+func (a Arch) digits() string { return fmt.Sprint(uint32(a.Capability)) + a.letter() }
 
 func (a Arch) letter() string {
 	if a.Variant == Baseline {
@@ -133,7 +133,7 @@ func (a Arch) MayRunOn(g Capability) bool {
 	if sameGPU(a.Capability, g) {
 		return true
 	}
-	return a.Variant != Specific && a.Major() == g.Major() && a.Minor() <= g.Minor()
+	return a.Variant != Specific && a.major() == g.major() && a.minor() <= g.minor()
 }
 
 // RunsOn reports whether NVIDIA promises that a cubin runs on a GPU. A driver that calls Thor

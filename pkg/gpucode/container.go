@@ -62,11 +62,11 @@ func (e *Entry) Bytes() uint64 { return uint64(e.Header) + e.Size }
 func (e *Entry) Name() string {
 	switch e.Kind {
 	case PTX:
-		return "compute_" + e.Digits()
+		return "compute_" + e.digits()
 	case LTO:
-		return "lto_" + e.Digits()
+		return "lto_" + e.digits()
 	}
-	return "sm_" + e.Digits()
+	return "sm_" + e.digits()
 }
 
 // Container is a container of GPU code: one translation unit's, or the device linker's.

@@ -366,7 +366,7 @@ func TestAgreesWithCuobjdump(t *testing.T) {
 		for _, c := range f.Containers {
 			for _, e := range c.Entries {
 				if what, ok := map[Kind]string{Cubin: "ELF", PTX: "PTX"}[e.Kind]; ok {
-					ours[what+" "+e.Digits()]++
+					ours[what+" "+e.digits()]++
 				}
 			}
 		}

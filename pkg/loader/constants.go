@@ -48,12 +48,12 @@ type Interpreter struct {
 	Store   bool   // it is in a Nix store: nixpkgs' patched glibc
 
 	Version Version  // of glibc; loaders before 2.33 do not tell, then at most it: see besideVersion
-	Dirs    []string // default directories, each with a slash at its end
-	Cache   string   // path of ld.so.cache, "" for none
-	// OwnCache: each program in a store has a cache of its own, which comes before DT_RUNPATH (Guix's glibc-dl-cache.patch).
-	OwnCache bool
-	Preload  string // path of the list of libraries to preload, "" for none
-	Lib      string // the value of $LIB
+	dirs    []string // default directories, each with a slash at its end
+	cache   string   // path of ld.so.cache, "" for none
+	// ownCache: each program in a store has a cache of its own, which comes before DT_RUNPATH (Guix's glibc-dl-cache.patch).
+	ownCache bool
+	preload  string // path of the list of libraries to preload, "" for none
+	lib      string // the value of $LIB
 	Soname   string
 	// ReadsNote: it reads resolution notes (nixpkgs' ldcache.patch).
 	ReadsNote bool
@@ -85,7 +85,7 @@ func (l *Loader) readInterpreter(key systemKey) *Interpreter {
 	in := &Interpreter{Path: p, Kind: GLibc, Version: Newest, Store: store.Contains(p), ReadsNote: l.o.ReadsNote == "yes",
 		guessed: key.guessed}
 	if p == "" { // nixpkgs' glibc, which has no default directories outside the store
-		in.Soname, in.Store, in.Lib, in.File = path.Base(systemOf(a).interpreter), true, "lib",
+		in.Soname, in.Store, in.lib, in.File = path.Base(systemOf(a).interpreter), true, "lib",
 			files.Unread("", syscall.ENOENT)
 		return in
 	}
@@ -115,26 +115,26 @@ func (l *Loader) readInterpreter(key systemKey) *Interpreter {
 	}
 	in.hwcaps = in.Version >= 33 || bytes.Contains(data, []byte("glibc-hwcaps")) // RHEL 8 has it in 2.28
 	in.ReadsNote = in.ReadsNote || l.o.ReadsNote == "" && readsNotes(data)
-	in.Dirs = systemDirs(data)
-	in.debian = slices.Contains(in.Dirs, "/lib/"+systemOf(a).triplet+"/") ||
+	in.dirs = systemDirs(data)
+	in.debian = slices.Contains(in.dirs, "/lib/"+systemOf(a).triplet+"/") ||
 		bytes.Contains(data, []byte("Debian GLIBC")) || bytes.Contains(data, []byte("Ubuntu GLIBC"))
-	if in.Dirs == nil {
-		in.Dirs = defaultDirs(in, a)
+	if in.dirs == nil {
+		in.dirs = defaultDirs(in, a)
 	}
-	in.Cache = constant(data, "ld.so.cache")
-	if in.OwnCache = bytes.Contains(data, []byte("/ld.so cache is lacking\x00")); in.OwnCache {
-		in.Cache = "" // the constant is the end of a path
+	in.cache = constant(data, "ld.so.cache")
+	if in.ownCache = bytes.Contains(data, []byte("/ld.so cache is lacking\x00")); in.ownCache {
+		in.cache = "" // the constant is the end of a path
 	}
-	in.Preload = constant(data, ".so.preload")
+	in.preload = constant(data, ".so.preload")
 	if !in.Found && !in.Store {
-		in.Cache, in.Preload = "/etc/ld.so.cache", "/etc/ld.so.preload"
+		in.cache, in.preload = "/etc/ld.so.cache", "/etc/ld.so.preload"
 	}
 	// DL_DST_LIB: the first default directory's path below / or /usr, or else its last component (glibc's
 	// elf/Makefile, Debian's multiarch patch).
-	first := strings.Trim(in.Dirs[0], "/")
-	in.Lib = path.Base(first)
+	first := strings.Trim(in.dirs[0], "/")
+	in.lib = path.Base(first)
 	if rest := strings.TrimPrefix(first, "usr/"); strings.HasPrefix(rest, "lib") {
-		in.Lib = rest
+		in.lib = rest
 	}
 	return in
 }
@@ -326,7 +326,7 @@ func (in *Interpreter) muslConstants(data []byte) {
 	if m := muslPathText().FindSubmatch(data); m != nil {
 		list = string(m[1])
 	}
-	in.Dirs = strings.Split(list, ":")
+	in.dirs = strings.Split(list, ":")
 	arch := strings.TrimSuffix(strings.TrimPrefix(path.Base(in.Path), "ld-musl-"), ".so.1")
 	if i := bytes.Index(data, []byte("/etc/ld-musl-")); i >= 0 {
 		name, _, _ := bytes.Cut(data[i+len("/etc/ld-musl-"):], []byte{0})
@@ -336,13 +336,13 @@ func (in *Interpreter) muslConstants(data []byte) {
 	if parts := strings.Split(in.Path, "/"); len(parts) > 2 && parts[0] == "" {
 		prefix = strings.Join(parts[:len(parts)-2], "/")
 	}
-	in.Cache = prefix + "/etc/ld-musl-" + arch + ".path"
+	in.cache = prefix + "/etc/ld-musl-" + arch + ".path"
 }
 
 // muslSearch sets musl's default list: the loader's own, or what a file says.
 func (l *Loader) muslSearch(in *Interpreter, y *system) {
-	dirs := in.Dirs
-	if f, err := l.files.Read(in.Cache, 1<<20); !os.IsNotExist(err) {
+	dirs := in.dirs
+	if f, err := l.files.Read(in.cache, 1<<20); !os.IsNotExist(err) {
 		y.rule, dirs = ByPathFile, strings.FieldsFunc(string(f), muslSeparator) // none if it cannot be read
 	}
 	for _, dir := range dirs {

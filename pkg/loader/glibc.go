@@ -104,12 +104,12 @@ func (l *Loader) system(key systemKey, cpu CPU) *system {
 	} else {
 		cpu = cpu.tuned(in, key.tuning)
 		y.subdirs, y.processor = cpu.subdirs(in), cpu.processor(in, key.abi.Machine)
-		for _, dir := range in.Dirs {
+		for _, dir := range in.dirs {
 			y.dirs = append(y.dirs, element{dir, strings.TrimSuffix(dir, "/"), ""})
 		}
 	}
-	if in.Preload != "" {
-		if b, err := l.files.Read(in.Preload, 1<<20); err == nil {
+	if in.preload != "" {
+		if b, err := l.files.Read(in.preload, 1<<20); err == nil {
 			for line := range strings.Lines(string(b)) {
 				line, _, _ = strings.Cut(line, "#")
 				y.preload = append(y.preload, strings.FieldsFunc(line, func(r rune) bool {
@@ -124,7 +124,7 @@ func (l *Loader) system(key systemKey, cpu CPU) *system {
 
 // fromSystem looks for a name in the loader's cache and in the default directories.
 func (s *Load) fromSystem(name string, r *outcome) {
-	if s.Interp.Cache == "" || !s.fromCache(s.Interp.Cache, name, false, r) {
+	if s.Interp.cache == "" || !s.fromCache(s.Interp.cache, name, false, r) {
 		s.openPath(name, s.system.dirs, ByDefault, nil, r)
 	}
 }
@@ -450,7 +450,7 @@ func (s *Load) search(name string, loader *Object, r *outcome) {
 		return
 	}
 	nodeflib := loader.File != nil && loader.File.Flags1&elf.DF_1_NODEFLIB != 0
-	if s.Interp.OwnCache && s.Role == Program {
+	if s.Interp.ownCache && s.Role == Program {
 		if object := store.Path(s.Main.origin); object != "" && s.fromCache(object+ldcache.Path, name, nodeflib, r) {
 			return
 		}
@@ -460,7 +460,7 @@ func (s *Load) search(name string, loader *Object, r *outcome) {
 	}
 	if !nodeflib {
 		s.fromSystem(name, r)
-	} else if s.Interp.Cache == "" || !s.fromCache(s.Interp.Cache, name, nodeflib, r) {
+	} else if s.Interp.cache == "" || !s.fromCache(s.Interp.cache, name, nodeflib, r) {
 		s.try(r, Try{Rule: ByDefault, List: loader, Why: "not searched: the file is marked DF_1_NODEFLIB"})
 	}
 }
@@ -490,7 +490,7 @@ func (s *Load) byNote(name string, asks *Object, r *outcome) (done bool) {
 		if file != "" {
 			f = s.l.files.Open(s.l.abs(file))
 		}
-		if s.take(r, f, Try{Path: file, Rule: ByNote, Entry: string(p), List: asks, There: f.There()}) {
+		if s.take(r, f, Try{Path: file, Rule: ByNote, Entry: string(p), List: asks, there: f.There()}) {
 			return true
 		}
 	}
@@ -516,7 +516,7 @@ func (s *Load) fromCache(at, name string, nodeflib bool, r *outcome) bool {
 		return s.try(r, t)
 	}
 	t.Path = e.Path
-	if nodeflib && slices.ContainsFunc(s.Interp.Dirs, func(dir string) bool { return strings.HasPrefix(e.Path, dir) }) {
+	if nodeflib && slices.ContainsFunc(s.Interp.dirs, func(dir string) bool { return strings.HasPrefix(e.Path, dir) }) {
 		t.Why = "not used: it is in a default directory, and the file is marked DF_1_NODEFLIB"
 		return s.try(r, t)
 	}

@@ -209,7 +209,7 @@ type Try struct {
 	Entry string  // of the list
 	List  *Object // whose list
 	Why   string  // why it was not taken
-	There bool    // a file of the name is there, or a link that leads nowhere
+	there bool    // a file of the name is there, or a link that leads nowhere
 	Alien bool    // it is for another class or machine: see [files.ABI.Refuses]
 }
 
@@ -238,7 +238,7 @@ type Conditions struct {
 	Environment
 	Role   Role
 	Interp *Interpreter
-	CPU    CPU
+	cpu    CPU
 	// Secure says what gives the program more rights than its caller has (AT_SECURE): "set-user-ID", "set-group-ID"
 	// or "file capabilities"; "" for nothing.
 	Secure string
@@ -345,7 +345,7 @@ func (l *Loader) load(p, interp string, asked Conditions) (*Load, error) {
 		return nil, &NotLoadable{why}
 	}
 	s := &Load{Conditions: asked}
-	s.l, s.CPU = l, cpuFor(l.o.CPU, f.Machine)
+	s.l, s.cpu = l, cpuFor(l.o.CPU, f.Machine)
 	s.abi, _ = f.ABI()
 	main := &Object{Name: p, Path: p, File: f, Rule: ByProgram, origin: originOf(l.abs(p))}
 	s.Main, s.base, s.Objects = main, main, append(s.Objects, main)
@@ -361,9 +361,9 @@ func (l *Loader) load(p, interp string, asked Conditions) (*Load, error) {
 	if s.Secure == "" {
 		key.tuning = tuning{s.HWCapMask, s.Tunables}
 	}
-	s.system = l.system(key, s.CPU)
+	s.system = l.system(key, s.cpu)
 	s.Interp = s.system.interp
-	s.CPU = s.CPU.tuned(s.Interp, key.tuning)
+	s.cpu = s.cpu.tuned(s.Interp, key.tuning)
 	at := cmp.Or(s.Interp.Path, s.Interp.Soname)
 	if s.Interp.Becomes != "" {
 		at = s.Interp.Becomes
@@ -485,7 +485,7 @@ func (o *Object) Fails() string {
 // Both are "" if there is none.
 func (o *Object) Passed() (path, why string) {
 	for _, t := range o.Tried {
-		if t.There {
+		if t.there {
 			return t.Path, t.Why
 		}
 	}
@@ -531,8 +531,8 @@ func elements(list, separators string, t runpath.Tokens) []element {
 }
 
 func (s *Load) tokens(o *Object) runpath.Tokens {
-	return runpath.Tokens{Origin: o.origin, Lib: s.Interp.Lib, Platform: s.CPU.Platform, Secure: s.Secure != "",
-		Executable: o.Rule == ByProgram, Trusted: s.Interp.Dirs}
+	return runpath.Tokens{Origin: o.origin, Lib: s.Interp.lib, Platform: s.cpu.platform, Secure: s.Secure != "",
+		Executable: o.Rule == ByProgram, Trusted: s.Interp.dirs}
 }
 
 // list returns the directories of an object's DT_RPATH or DT_RUNPATH.
@@ -586,7 +586,7 @@ func (s *Load) take(r *outcome, f *files.File, t Try) bool {
 	var fatal string
 	if t.Why = files.ErrText(f.Errno); f.Errno == 0 {
 		t.Why, fatal = s.verify(f)
-		t.There, t.Alien = true, true
+		t.there, t.Alien = true, true
 	}
 	if t.Why != "" {
 		return s.try(r, t)
@@ -676,7 +676,7 @@ func (s *Load) openPath(name string, dirs []element, rule Rule, list *Object, r 
 		var last syscall.Errno
 		for _, sub := range subs {
 			f := s.l.files.OpenIn(dir+sub, name)
-			t := Try{Path: e.dir + sub + name, Rule: rule, Entry: e.entry, List: list, There: f.There()}
+			t := Try{Path: e.dir + sub + name, Rule: rule, Entry: e.entry, List: list, there: f.There()}
 			switch last = f.Errno; {
 			case sub != "" && last == syscall.ENOENT: // a dangling link, too
 			case f.Dangling:
@@ -728,7 +728,7 @@ func (s *Load) Expand(o *Object, entry string) (dir string, ok bool) {
 	if s.Interp != nil && s.Interp.Kind == Musl {
 		dir = muslExpand(entry, o.origin)
 	} else {
-		t := runpath.Tokens{Origin: o.origin, Lib: "lib", Platform: s.CPU.Platform}
+		t := runpath.Tokens{Origin: o.origin, Lib: "lib", Platform: s.cpu.platform}
 		if s.Interp != nil {
 			t = s.tokens(o)
 		}
@@ -875,7 +875,7 @@ func (l *Loader) Interpreter(p string, abi files.ABI) *Interpreter {
 // OfTheHost returns the library of a name in the host's own ld.so.cache, for the file's files.ABI; "" for none. It is
 // for files whose loader reads another cache, or none.
 func (s *Load) OfTheHost(name string) string {
-	if s.Interp.Cache == ldcache.Path {
+	if s.Interp.cache == ldcache.Path {
 		return ""
 	}
 	if cache, _ := s.l.Cache(ldcache.Path); cache != nil {

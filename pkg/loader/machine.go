@@ -110,8 +110,8 @@ type CPU struct {
 	// isa are the levels of x86-64 that the processor has, a bit each
 	// (GNU_PROPERTY_X86_ISA_1_…); 0 for other machines.
 	isa uint32
-	// Platform is the value of $PLATFORM.
-	Platform string
+	// platform is the value of $PLATFORM.
+	platform string
 }
 
 var x86Levels = []string{"x86-64-v4", "x86-64-v3", "x86-64-v2"}
@@ -150,7 +150,7 @@ func cpuFor(name string, m elf.Machine) CPU {
 		if cpu := nativeCPU(); cpu.machine == m {
 			return cpu.CPU
 		} else if cpu.machine == elf.EM_X86_64 && m == elf.EM_386 {
-			return CPU{Platform: "i686", legacy: []string{"sse2", "i686"}, isa: cpu.isa}
+			return CPU{platform: "i686", legacy: []string{"sse2", "i686"}, isa: cpu.isa}
 		}
 	}
 	cpu := CPU{}
@@ -161,13 +161,13 @@ func cpuFor(name string, m elf.Machine) CPU {
 	}
 	switch m {
 	case elf.EM_X86_64:
-		cpu.Platform, cpu.legacy = "x86_64", []string{"x86_64", "x86_64"}
+		cpu.platform, cpu.legacy = "x86_64", []string{"x86_64", "x86_64"}
 	case elf.EM_386:
-		cpu.Platform, cpu.legacy = "i686", []string{"sse2", "i686"}
+		cpu.platform, cpu.legacy = "i686", []string{"sse2", "i686"}
 	case elf.EM_AARCH64:
-		cpu.Platform, cpu.legacy = "aarch64", []string{"aarch64"}
+		cpu.platform, cpu.legacy = "aarch64", []string{"aarch64"}
 	case elf.EM_PPC64:
-		cpu.Platform = "power8"
+		cpu.platform = "power8"
 	}
 	if levels := Levels(m); slices.Contains(levels, name) {
 		cpu.Subdirs = levels[slices.Index(levels, name):]
@@ -207,7 +207,7 @@ var nativeCPU = sync.OnceValue(func() native {
 		}
 	}
 	if runtime.GOARCH == "arm64" {
-		cpu := CPU{Platform: "aarch64", legacy: []string{"aarch64"}}
+		cpu := CPU{platform: "aarch64", legacy: []string{"aarch64"}}
 		if has["atomics"] { // HWCAP_IMPORTANT of sysdeps/unix/sysv/linux/aarch64/dl-procinfo.h
 			cpu.legacy = []string{"atomics", "aarch64"}
 		}
@@ -219,7 +219,7 @@ var nativeCPU = sync.OnceValue(func() native {
 	all := func(flags ...string) bool {
 		return !slices.ContainsFunc(flags, func(f string) bool { return !has[f] })
 	}
-	cpu := CPU{Platform: "x86_64"}
+	cpu := CPU{platform: "x86_64"}
 	levels := 0
 	for _, level := range x86LevelFeatures {
 		if !all(strings.Fields(level)...) {
@@ -233,15 +233,15 @@ var nativeCPU = sync.OnceValue(func() native {
 	if intel {
 		switch {
 		case all(strings.Fields(xeonPhiFeatures)...):
-			cpu.Platform = "xeon_phi"
+			cpu.platform = "xeon_phi"
 		case all(strings.Fields(avx512Features)...) && !has["avx512er"]:
 			cpu.legacy = append(cpu.legacy, "avx512_1")
 		}
-		if cpu.Platform == "x86_64" && all(strings.Fields(haswellFeatures)...) {
-			cpu.Platform = "haswell"
+		if cpu.platform == "x86_64" && all(strings.Fields(haswellFeatures)...) {
+			cpu.platform = "haswell"
 		}
 	}
-	cpu.legacy = append(cpu.legacy, cpu.Platform)
+	cpu.legacy = append(cpu.legacy, cpu.platform)
 	return native{cpu, elf.EM_X86_64}
 })
 
@@ -306,7 +306,7 @@ func (c CPU) processor(in *Interpreter, m elf.Machine) ldcache.Processor {
 	for _, name := range c.legacy[:len(c.legacy)-1] {
 		p.HWCaps |= hwcapBit[name]
 	}
-	if p.Platform = hwcapBit[c.Platform] & p.Platforms; p.Platform == 0 {
+	if p.Platform = hwcapBit[c.platform] & p.Platforms; p.Platform == 0 {
 		p.Platform = 1 // of no entry
 	}
 	return p

@@ -65,7 +65,7 @@ func (s *Load) Open(name string, by *Object, cause Cause, feature string) *Openi
 		return p
 	}
 	if p.Why = cmp.Or(p.To.Fails(), "the search was given up"); len(p.Lacks) > 0 {
-		p.Why = p.Lacks[0].Of.Path + ": " + lackText(p.Lacks)
+		p.Why = p.Lacks[0].of.Path + ": " + lackText(p.Lacks)
 	}
 	p.To.fails = p.Why
 	s.drop(before)

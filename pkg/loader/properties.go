@@ -8,12 +8,12 @@ import (
 // checkISA is dl_isa_level_check of sysdeps/x86/dl-prop.h. The loader refuses to start or open what is marked for
 // more than the processor has.
 func (s *Load) checkISA(objects []*Object) {
-	if s.CPU.isa == 0 || s.Interp.Version < 33 {
+	if s.cpu.isa == 0 || s.Interp.Version < 33 {
 		return
 	}
 	for i := len(objects) - 1; i >= 0; i-- {
 		o := objects[i]
-		if !o.Found() || o.Err != "" || o.File == nil || o == s.self || o.File.ISA&^s.CPU.isa == 0 {
+		if !o.Found() || o.Err != "" || o.File == nil || o == s.self || o.File.ISA&^s.cpu.isa == 0 {
 			continue
 		}
 		needs := "x86-64-baseline"

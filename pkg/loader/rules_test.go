@@ -207,7 +207,7 @@ func TestGLibc(t *testing.T) {
 			needs.Requires = []tinyelf.Requirement{{Library: "liba.so.1", Version: "V_1"}, {Library: "liba.so.1", Version: "V_2"}}
 			s.put("q", needs)
 			l := s.stops("q", "~/a/liba.so.1: version `V_2' not found (required by ~/q)")
-			if o := l.Objects[1]; len(o.Lacks) != 1 || o.Lacks[0] != (Lack{Version: "V_2", By: l.Main, Of: o}) || o.LackText() != s.path("version `V_2' not found (required by ~/q)") {
+			if o := l.Objects[1]; len(o.Lacks) != 1 || o.Lacks[0] != (Lack{Version: "V_2", By: l.Main, of: o}) || o.LackText() != s.path("version `V_2' not found (required by ~/q)") {
 				s.Errorf("lacks %+v: %s", o.Lacks, o.LackText())
 			}
 		}},
@@ -438,13 +438,13 @@ func TestGLibc(t *testing.T) {
 		}},
 		{"$LIB is what the loader was built for", func(s *stage) {
 			load := func() *Load { s.put("q", prog()); return s.load("q") }()
-			s.put("a/"+load.Interp.Lib+"/liba.so.1", lib("liba.so.1"))
+			s.put("a/"+load.Interp.lib+"/liba.so.1", lib("liba.so.1"))
 			s.put("p", prog("liba.so.1").With(elf.DT_RUNPATH, "~/a/$LIB"))
-			s.want("p", "liba.so.1", "~/a/"+load.Interp.Lib+"/liba.so.1", ByRunPath)
+			s.want("p", "liba.so.1", "~/a/"+load.Interp.lib+"/liba.so.1", ByRunPath)
 		}},
 		{"$PLATFORM is the processor's", func(s *stage) {
 			s.put("q", prog())
-			platform := s.load("q").CPU.Platform
+			platform := s.load("q").cpu.platform
 			s.put("a/"+platform+"/liba.so.1", lib("liba.so.1"))
 			s.put("p", prog("liba.so.1").With(elf.DT_RUNPATH, "~/a/${PLATFORM}"))
 			s.want("p", "liba.so.1", "~/a/"+platform+"/liba.so.1", ByRunPath)
@@ -718,8 +718,8 @@ func TestGLibc(t *testing.T) {
 			if len(o.Tried) < 3 {
 				s.Fatalf("%+v", o.Tried)
 			}
-			for i, want := range []Try{{Path: "~/file/liba.so.1"}, {Path: "~/a/liba.so.1"}, {Path: "~/b/liba.so.1", There: true, Alien: true}} {
-				if got := o.Tried[i]; got.Path != s.path(want.Path) || got.There != want.There || got.Alien != want.Alien {
+			for i, want := range []Try{{Path: "~/file/liba.so.1"}, {Path: "~/a/liba.so.1"}, {Path: "~/b/liba.so.1", there: true, Alien: true}} {
+				if got := o.Tried[i]; got.Path != s.path(want.Path) || got.there != want.there || got.Alien != want.Alien {
 					s.Errorf("%+v, want %+v", got, want)
 				}
 			}
@@ -783,7 +783,7 @@ func TestGLibc(t *testing.T) {
 		{"DF_1_NODEFLIB keeps out what ld.so.cache has in the default directories, and nothing else", func(s *stage) {
 			s.realRoot()
 			s.put("none", prog())
-			in := strings.TrimPrefix(s.load("none").Interp.Dirs[0], "/")
+			in := strings.TrimPrefix(s.load("none").Interp.dirs[0], "/")
 			s.put(in+"liba.so.1", lib("liba.so.1"))
 			s.put("opt/libb.so.1", lib("libb.so.1"))
 			n := prog("liba.so.1", "libb.so.1")
@@ -826,7 +826,7 @@ func TestGLibc(t *testing.T) {
 			s.root("p", "liba.so.1", "/opt/tls/liba.so.1", ByCache)
 			s.root("p", "libb.so.1", "/opt/x86_64/libb.so.1", ByCache)
 			for name, dir := range map[string]string{"libd.so.1": "xeon_phi/", "libe.so.1": "haswell/"} {
-				if dir != l.CPU.Platform+"/" {
+				if dir != l.cpu.platform+"/" {
 					dir = ""
 				}
 				s.root("p", name, "/opt/"+dir+name, ByCache)

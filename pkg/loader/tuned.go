@@ -62,8 +62,8 @@ func (c CPU) tuned(in *Interpreter, t tuning) CPU {
 		if lost(avx512Features) {
 			c.legacy = slices.DeleteFunc(c.legacy, func(name string) bool { return name == "avx512_1" })
 		}
-		if c.Platform == "haswell" && lost(haswellFeatures) || c.Platform == "xeon_phi" && lost(xeonPhiFeatures) {
-			c.Platform, c.legacy[len(c.legacy)-1] = "x86_64", "x86_64"
+		if c.platform == "haswell" && lost(haswellFeatures) || c.platform == "xeon_phi" && lost(xeonPhiFeatures) {
+			c.platform, c.legacy[len(c.legacy)-1] = "x86_64", "x86_64"
 		}
 	}
 	if mask, set := t.hwcapMask(); set && len(c.legacy) > 1 && in.Version >= 26 {

@@ -8,10 +8,10 @@ import (
 
 // What LD_HWCAP_MASK and GLIBC_TUNABLES leave of the search, as LD_DEBUG=libs of glibc 2.36 shows it.
 func TestTuned(t *testing.T) {
-	amd := CPU{Subdirs: x86Levels, legacy: []string{"x86_64", "x86_64"}, isa: 15, Platform: "x86_64"}
-	intel := CPU{Subdirs: x86Levels, legacy: []string{"x86_64", "avx512_1", "haswell"}, isa: 15, Platform: "haswell"}
-	phi := CPU{Subdirs: x86Levels[1:], legacy: []string{"x86_64", "xeon_phi"}, isa: 7, Platform: "xeon_phi"}
-	arm := CPU{legacy: []string{"atomics", "aarch64"}, Platform: "aarch64"}
+	amd := CPU{Subdirs: x86Levels, legacy: []string{"x86_64", "x86_64"}, isa: 15, platform: "x86_64"}
+	intel := CPU{Subdirs: x86Levels, legacy: []string{"x86_64", "avx512_1", "haswell"}, isa: 15, platform: "haswell"}
+	phi := CPU{Subdirs: x86Levels[1:], legacy: []string{"x86_64", "xeon_phi"}, isa: 7, platform: "xeon_phi"}
+	arm := CPU{legacy: []string{"atomics", "aarch64"}, platform: "aarch64"}
 	for _, c := range []struct {
 		cpu     CPU
 		version Version
@@ -35,7 +35,7 @@ func TestTuned(t *testing.T) {
 	} {
 		before := strings.Join(c.cpu.legacy, " ")
 		got := c.cpu.tuned(&Interpreter{Version: c.version}, c.t)
-		if said := strings.Join(got.Subdirs, " ") + " | " + strings.Join(got.legacy, " ") + " | " + got.Platform; said != c.want {
+		if said := strings.Join(got.Subdirs, " ") + " | " + strings.Join(got.legacy, " ") + " | " + got.platform; said != c.want {
 			t.Errorf("%+v: %s, want %s", c.t, said, c.want)
 		}
 		if strings.Join(c.cpu.legacy, " ") != before {
@@ -46,7 +46,7 @@ func TestTuned(t *testing.T) {
 
 // glibc 2.37 is the first without combined subdirectories and hardware capabilities in ld.so.cache.
 func TestLastLoaderWithHardwareCapabilities(t *testing.T) {
-	cpu := CPU{Subdirs: x86Levels, legacy: []string{"x86_64", "haswell"}, isa: 7, Platform: "haswell"}
+	cpu := CPU{Subdirs: x86Levels, legacy: []string{"x86_64", "haswell"}, isa: 7, platform: "haswell"}
 	for version, legacy := range map[Version]bool{36: true, 37: false, 38: false} {
 		in := &Interpreter{Version: version, hwcaps: true}
 		if p := cpu.processor(in, elf.EM_X86_64); p.Legacy != legacy || (p.HWCaps != 0) != legacy || (p.Platform != 0) != legacy {

@@ -13,7 +13,7 @@ import (
 type Lack struct {
 	Version string
 	By      *Object // whose DT_VERNEED asks for it
-	Of      *Object // the library
+	of      *Object // the library
 	// Symbol is the first one at which the loader ends the process, because the library has no DT_VERSYM: see
 	// [Scope.Bind]. "" if it compares versions, and stops before it binds anything.
 	Symbol string
@@ -84,7 +84,7 @@ func (s *Load) checkVersions(objects []*Object) {
 			case !to.Found() || to.File == nil || to.File.Versions.Defines == nil || v.Weak || to.File.Versions.Define(v):
 				continue
 			}
-			s.lack(Lack{Version: v.Name, By: o, Of: to})
+			s.lack(Lack{Version: v.Name, By: o, of: to})
 			s.stop("%s: version `%s' not found (required by %s)", to.Path, v.Name, o.Path)
 		}
 		if without {
@@ -103,10 +103,10 @@ func (s *Load) checkVersions(objects []*Object) {
 
 // lack records a version that a library does not define.
 func (s *Load) lack(lack Lack) {
-	if s.opening != nil && lack.Of.settled && !lack.Late {
+	if s.opening != nil && lack.of.settled && !lack.Late {
 		s.opening.Lacks = append(s.opening.Lacks, lack)
-	} else if len(lack.Of.Lacks) < maxLacks {
-		lack.Of.Lacks = append(lack.Of.Lacks, lack)
+	} else if len(lack.of.Lacks) < maxLacks {
+		lack.of.Lacks = append(lack.of.Lacks, lack)
 	}
 }
 

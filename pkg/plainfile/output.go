@@ -110,7 +110,7 @@ func (o *Output) write(data Contents) error {
 			return err
 		}
 		defer f.Close()
-		return InPlace(int(f.Fd()), data)
+		return inPlace(int(f.Fd()), data)
 	}
 	to, err := regular.Reopen(int(o.file.Fd()), unix.AT_FDCWD, o.name, unix.O_WRONLY|unix.O_NOCTTY)
 	if err != nil {
@@ -119,7 +119,7 @@ func (o *Output) write(data Contents) error {
 	out := os.NewFile(uintptr(to), o.name)
 	defer out.Close()
 	if o.info.Mode().IsRegular() {
-		return InPlace(to, data)
+		return inPlace(to, data)
 	}
 	return data(out)
 }

@@ -121,7 +121,7 @@ func replace(dir *os.File, base string, data Contents, expected *unix.Stat_t) er
 		return err
 	}
 	defer unix.Close(to)
-	return InPlace(to, data)
+	return inPlace(to, data)
 }
 
 // same reports whether a file is the one that it was, and as it was. Nobody can set the time of
@@ -208,8 +208,8 @@ func rename(n *regular.Nameless, at int, base string, st *unix.Stat_t) error {
 	return regular.SyncDir(at)
 }
 
-// InPlace overwrites a regular file that is open, if its contents can be made and there is room for all of them.
-func InPlace(fd int, data Contents) error {
+// inPlace overwrites a regular file that is open, if its contents can be made and there is room for all of them.
+func inPlace(fd int, data Contents) error {
 	var size count
 	if err := data(&size); err != nil {
 		return err

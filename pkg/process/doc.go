@@ -27,5 +27,5 @@
 // opened in them. The package explain says what is wrong with a state, and what helps.
 //
 // A planned edit is a view: with [loader.Loader.Edited] files, the state of a start is what it would be with their
-// new run paths. Only starts whose state [State.Touches] a changed file need to be asked again.
+// new run paths. Only starts whose state State.touches a changed file need to be asked again.
 package process

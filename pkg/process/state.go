@@ -26,9 +26,9 @@ func (t Start) Begin(l *loader.Loader) (*State, error) {
 	return &State{load, t}, nil
 }
 
-// Touches reports whether the state depends on the run path, interpreter or needed libraries of a file for which
+// touches reports whether the state depends on the run path, interpreter or needed libraries of a file for which
 // files is true, given its path on this machine. Files whose opening failed count, too.
-func (s *State) Touches(files func(file string) bool) bool {
+func (s *State) touches(files func(file string) bool) bool {
 	in := func(o *loader.Object) bool { return o.File != nil && files(o.File.Path) }
 	return slices.ContainsFunc(s.Objects, in) ||
 		slices.ContainsFunc(s.Failed, func(p *loader.Opening) bool { return slices.ContainsFunc(p.Brought, in) }) ||
@@ -43,13 +43,13 @@ func (s *State) Likely(all bool) func(*loader.Object, files.Literal) bool {
 		if all || o == s.Main {
 			return l.Exact || l.Driver
 		}
-		return !driver.Provides(path.Base(o.Name)) && (l.Driver || s.Meant(o, l))
+		return !driver.Provides(path.Base(o.Name)) && (l.Driver || s.meant(o, l))
 	}
 }
 
-// Meant reports whether a library opens a name among its constants, as far as files show. It does if it calls dlopen
+// meant reports whether a library opens a name among its constants, as far as files show. It does if it calls dlopen
 // itself, and a run path made for it leads to a file of that name.
-func (s *State) Meant(o *loader.Object, l files.Literal) bool {
+func (s *State) meant(o *loader.Object, l files.Literal) bool {
 	if !l.Exact || l.Path != "" || !o.Found() || o.File == nil {
 		return false
 	}
@@ -102,7 +102,7 @@ func (s *State) OpenAll(want func(o *loader.Object, l files.Literal) bool, keep 
 			}
 			asked[name] = true
 			p := s.Open(name, o, loader.DlopenString, "")
-			if !p.To.Found() && !keep(l.Name) && !(name == l.Path && s.There(name)) && !s.Meant(o, l) {
+			if !p.To.Found() && !keep(l.Name) && !(name == l.Path && s.There(name)) && !s.meant(o, l) {
 				s.Failed = s.Failed[:len(s.Failed)-1]
 			}
 		}

@@ -43,7 +43,7 @@ func (n *Nameless) Resemble(old int, st *unix.Stat_t, privileges bool) error {
 			return ErrOwner
 		}
 	}
-	label := SameAttributes(old, n.fd)
+	label := sameAttributes(old, n.fd)
 	if mode&unix.S_IWUSR == 0 {
 		if err := chmod(mode); err != nil {
 			return err
@@ -75,10 +75,10 @@ func Uninterrupted(f func() error) error {
 // ErrLabel is the error if only the label of SELinux, which not everybody may set, differs.
 var ErrLabel = errors.New("its label cannot be set")
 
-// SameAttributes gives a file the extended attributes of another one, and takes away those that it got from its
+// sameAttributes gives a file the extended attributes of another one, and takes away those that it got from its
 // directory, such as an ACL (acl(5), "OBJECT CREATION AND DEFAULT ACLs"). Owner and mode must be set before, because
 // a change of owner removes capabilities, and a change of mode changes an ACL.
-func SameAttributes(from, to int) error {
+func sameAttributes(from, to int) error {
 	var label error
 	want, err := attributes(from)
 	if err != nil {

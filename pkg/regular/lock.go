@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TryLock takes the lock of an open file (flock(2)), and returns unix.EWOULDBLOCK if another process has it. On a
+// tryLock takes the lock of an open file (flock(2)), and returns unix.EWOULDBLOCK if another process has it. On a
 // file system without locks it always succeeds. Closing the descriptor gives the lock back.
-func TryLock(fd int) error {
+func tryLock(fd int) error {
 	err := Uninterrupted(func() error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return err
@@ -22,7 +22,7 @@ func TryLock(fd int) error {
 // nil, once after patience has passed.
 func Lock(ctx context.Context, fd int, patience time.Duration, waiting func()) error {
 	began := time.Now()
-	for wait := time.Millisecond; TryLock(fd) != nil; wait = min(2*wait, 100*time.Millisecond) {
+	for wait := time.Millisecond; tryLock(fd) != nil; wait = min(2*wait, 100*time.Millisecond) {
 		if waiting != nil && time.Since(began) >= patience {
 			waiting()
 			waiting = nil

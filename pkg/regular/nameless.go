@@ -79,7 +79,7 @@ func NewNameless(at int, base string) (*Nameless, error) {
 	if err != nil {
 		return nil, err
 	}
-	_ = TryLock(n.fd) // nobody knows it yet
+	_ = tryLock(n.fd) // nobody knows it yet
 	n.File = os.NewFile(uintptr(n.fd), base)
 	return n, nil
 }
@@ -130,7 +130,7 @@ func RemoveLeft(at int, name string) (removed bool, err error) {
 		return false, err
 	}
 	defer unix.Close(left) // and with it the lock
-	if err := TryLock(left); err != nil {
+	if err := tryLock(left); err != nil {
 		return false, err
 	}
 	return remove(at, name, left)

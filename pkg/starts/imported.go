@@ -35,7 +35,7 @@ func Importing(ctx context.Context, l *loader.Loader, paths []string) func() *Im
 			sites: map[string]bool{}, finds: map[[2]string]bool{}, fails: map[string]string{}, opened: map[string]bool{}}
 		for _, path := range paths {
 			dir := l.Absolute(l.Path(path))
-			if python, _ := PythonIn(l, dir); python == nil && l.Files().IsDir(dir) { // no walk for what imports nothing
+			if python, _ := pythonIn(l, dir); python == nil && l.Files().IsDir(dir) { // no walk for what imports nothing
 				continue
 			}
 			place, err := PlaceOf(ctx, l, l.Path(path))

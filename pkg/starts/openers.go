@@ -19,7 +19,7 @@ type Openers []Opener
 func OpenersOf(l *loader.Loader, paths []string) (all Openers) {
 	for _, path := range paths {
 		real := l.Files().At(l.Absolute(l.Path(path))).Host
-		if p, _ := PythonIn(l, l.Inside(real)); p != nil && real != "" {
+		if p, _ := pythonIn(l, l.Inside(real)); p != nil && real != "" {
 			all = append(all, Opener{path, p.Start.File, real + "/"})
 		}
 	}

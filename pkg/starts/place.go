@@ -55,7 +55,7 @@ func PlaceOf(ctx context.Context, l *loader.Loader, file string) (*Place, error)
 	own := true // what the interpreter has itself is asked about
 	if l.Files().IsDir(l.Absolute(file)) {
 		walks = []string{file}
-		p.Python, own = PythonIn(l, l.Absolute(file))
+		p.Python, own = pythonIn(l, l.Absolute(file))
 	} else {
 		t := started(l, file, Wrappers)
 		if p.Python = PythonOf(l, t); p.Python == nil || t.Script != "" {
@@ -172,7 +172,7 @@ func (p *Place) packages(l *loader.Loader, walks []string) (all []string) {
 		}
 		var modules []string
 		for name := range in {
-			if _, is := p.Python.Module(name); is {
+			if _, is := p.Python.module(name); is {
 				modules = append(modules, dir+"/"+name)
 			}
 		}
@@ -274,7 +274,7 @@ func (p *Place) imports(f *files.File) bool {
 	if p.Python == nil {
 		return false
 	}
-	name, ok := p.Python.Module(path.Base(f.Path))
+	name, ok := p.Python.module(path.Base(f.Path))
 	if !ok {
 		return false
 	}
@@ -282,10 +282,10 @@ func (p *Place) imports(f *files.File) bool {
 	return err == nil && (linkage.HasName("PyInit_") || name == "__init__")
 }
 
-// PythonIn returns the installation of Python that a directory is, or is for: the interpreter in its bin, else that of
+// pythonIn returns the installation of Python that a directory is, or is for: the interpreter in its bin, else that of
 // the packages which a path of a store is to be installed with, where modules are found that this one imports; own says
 // that it is in the directory. nil where none is known.
-func PythonIn(l *loader.Loader, dir string) (p *Python, own bool) {
+func pythonIn(l *loader.Loader, dir string) (p *Python, own bool) {
 	with := append([]string{dir}, strings.Fields(source(l, dir+"/nix-support/propagated-build-inputs"))...)
 	for i, prefix := range with {
 		names := sorted(l.Files().Names(prefix + "/bin"))

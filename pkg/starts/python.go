@@ -164,9 +164,9 @@ func source(l *loader.Loader, file string) string {
 	return string(text)
 }
 
-// Module reports whether a file has the name of an extension module, and may be imported: NAME.so, NAME.abi3.so, or
+// module reports whether a file has the name of an extension module, and may be imported: NAME.so, NAME.abi3.so, or
 // that of a version.
-func (p *Python) Module(file string) (name string, ok bool) {
+func (p *Python) module(file string) (name string, ok bool) {
 	name, tag, _ := strings.Cut(strings.TrimSuffix(file, ".so"), ".")
 	if !strings.HasSuffix(file, ".so") || name == "" {
 		return "", false
@@ -275,7 +275,7 @@ func (k *Modules) extensionsIn(p *Python, dir string, names map[string]bool) map
 	if !kept {
 		found := map[string]string{}
 		for n := range names {
-			is, ok := p.Module(n)
+			is, ok := p.module(n)
 			if old := found[is]; ok && (len(n) > len(old) || len(n) == len(old) && n > old) {
 				found[is] = n
 			}
@@ -424,7 +424,7 @@ func (m *importer) root(site, file string) (at, name string) {
 		}
 	}
 	last := len(parts) - 1
-	if is, ok := m.python.Module(parts[last]); ok {
+	if is, ok := m.python.module(parts[last]); ok {
 		parts[last] = is
 		return file, strings.Join(parts, ".")
 	}

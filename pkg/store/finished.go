@@ -67,8 +67,8 @@ func looksStored(p string) bool {
 	return false
 }
 
-// Among reports whether a store, or a part of one, lies at or below a path, absolute and free of symbolic links.
-func (s *Stores) Among(real string) bool {
+// among reports whether a store, or a part of one, lies at or below a path, absolute and free of symbolic links.
+func (s *Stores) among(real string) bool {
 	return slices.ContainsFunc(s.dirs(), func(dir string) bool {
 		return real == dir || real == "/" || strings.HasPrefix(dir, real+"/")
 	})
@@ -101,5 +101,5 @@ func (s *Stores) Refuse(real string, dir bool) (err error, among bool) {
 	if object := s.Finished(real); object != "" {
 		return &FinishedError{object}, false
 	}
-	return nil, dir && s.Among(real)
+	return nil, dir && s.among(real)
 }

@@ -47,7 +47,7 @@ func TestFinished(t *testing.T) {
 			dir: {"", true}, top: {"", true}, "/": {"", true}, top + "/th": {},
 		} {
 			for range 2 { // what is known is the same
-				if object, among := s.Finished(path), s.Among(path); object != want.object || among != want.among {
+				if object, among := s.Finished(path), s.among(path); object != want.object || among != want.among {
 					t.Errorf("%s: %q, %v, want %q, %v", path, object, among, want.object, want.among)
 				}
 			}

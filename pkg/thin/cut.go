@@ -57,13 +57,13 @@ func page(m elf.Machine) uint64 {
 	return 64 << 10
 }
 
-// ErrNoCut is wrapped by errors of [Plan.Cut] that say why a file keeps its length.
+// ErrNoCut is wrapped by errors of Plan.cut that say why a file keeps its length.
 var ErrNoCut = errors.New("its length stays")
 
-// Cut plans to cut out of the file at r, of size bytes, which f lists, what is free once the plan has
+// cut plans to cut out of the file at r, of size bytes, which f lists, what is free once the plan has
 // been applied. It returns nil where there is nothing worth it, and an error that is [ErrNoCut] where
 // the file cannot be cut.
-func (p *Plan) Cut(r io.ReaderAt, size int64, f *gpucode.File) (*Cut, error) {
+func (p *Plan) cut(r io.ReaderAt, size int64, f *gpucode.File) (*Cut, error) {
 	im, err := elfimage.Parse(r, size)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoCut, err)

@@ -112,7 +112,7 @@ func cutOf(t interface{ Fatal(...any) }, b []byte, o Options) (*Cut, []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := p.Cut(bytes.NewReader(b), int64(len(b)), code)
+	c, err := p.cut(bytes.NewReader(b), int64(len(b)), code)
 	if err != nil || c == nil {
 		t.Fatal(fmt.Sprint("no cut: ", err))
 	}
@@ -201,10 +201,10 @@ func TestCut(t *testing.T) {
 			}
 		}
 		p, err := New(bytes.NewReader(out), code, o)
-		if err != nil || !p.Empty() {
+		if err != nil || !p.empty() {
 			t.Fatalf("again: %+v, %v", p, err)
 		}
-		if again, err := p.Cut(bytes.NewReader(out), int64(len(out)), code); again != nil || err != nil {
+		if again, err := p.cut(bytes.NewReader(out), int64(len(out)), code); again != nil || err != nil {
 			t.Fatalf("again: %d bytes, then %d, %v", len(out), again.Size(), err)
 		}
 	})
@@ -396,7 +396,7 @@ func TestNotCut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cut, err := p.Cut(bytes.NewReader(b), int64(len(b)), code)
+		cut, err := p.cut(bytes.NewReader(b), int64(len(b)), code)
 		if cut != nil || (err != nil) != c.err || err != nil && !errors.Is(err, ErrNoCut) {
 			t.Errorf("%s: %v, %v", name, cut, err)
 		}
@@ -456,13 +456,13 @@ func TestNotCutBesideDamage(t *testing.T) {
 		if err != nil || p.Left[Damaged] != 1 {
 			t.Fatalf("%s: %v, %v", name, p.Left, err)
 		}
-		if c, err := p.Cut(bytes.NewReader(b), int64(len(b)), f); c != nil || err != nil {
+		if c, err := p.cut(bytes.NewReader(b), int64(len(b)), f); c != nil || err != nil {
 			t.Errorf("%s: %v, %v", name, c, err)
 		}
 		for i := range f.Containers {
 			f.Containers[i].Damage = nil
 		}
-		c, err := p.Cut(bytes.NewReader(b), int64(len(b)), f)
+		c, err := p.cut(bytes.NewReader(b), int64(len(b)), f)
 		if err != nil || c == nil {
 			t.Fatalf("%s: no cut: %v", name, err)
 		}

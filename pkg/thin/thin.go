@@ -4,7 +4,7 @@
 // GPU asked for could use, one behind the other; what is behind them becomes zeros, which on most
 // file systems take no room, but for one [gpucode.Mark] that says for which GPUs it was done. So no
 // reference into the file changes, and the file keeps its length, unless pages of zeros are cut out of
-// it ([Plan.Cut]).
+// it (Plan.cut).
 //
 // What goes: cubins that run on no GPU asked for; PTX that can be compiled for none, or that
 // stands beside a cubin for each, unless PTX was asked for. What stays: kinds and flags that are
@@ -57,8 +57,8 @@ type Plan struct {
 	Left map[Reason]int
 }
 
-// Empty reports whether nothing is to be done.
-func (p *Plan) Empty() bool { return len(p.containers) == 0 }
+// empty reports whether nothing is to be done.
+func (p *Plan) empty() bool { return len(p.containers) == 0 }
 
 // Reason says why a container is left as it is.
 type Reason string

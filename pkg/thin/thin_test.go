@@ -152,7 +152,7 @@ func TestWhatGoes(t *testing.T) {
 		g.Containers = append([]gpucode.Container(nil), f.Containers...)
 		change(&g.Containers[0])
 		p, err := New(nil, &g, Options{Targets: targets(t, "9.0")})
-		if err != nil || !p.Empty() || p.Left[reason] != 1 {
+		if err != nil || !p.empty() || p.Left[reason] != 1 {
 			t.Errorf("%s: %+v, %v", reason, p, err)
 		}
 	}
@@ -170,10 +170,10 @@ func TestWhatGoes(t *testing.T) {
 		t.Errorf("emptied: %+v, %v", p, err)
 	}
 	f.Containers = f.Containers[1:]
-	if p, err := New(nil, f, Options{Targets: targets(t, "9.0")}); err != nil || !p.Empty() || p.Left[Nothing] != 2 {
+	if p, err := New(nil, f, Options{Targets: targets(t, "9.0")}); err != nil || !p.empty() || p.Left[Nothing] != 2 {
 		t.Errorf("nothing left: %+v, %v", p, err)
 	}
-	if p := plan(t, file([]piece{cubin(90), ptx(90)}), Options{Targets: targets(t, "9.0"), KeepPTX: true}); !p.Empty() {
+	if p := plan(t, file([]piece{cubin(90), ptx(90)}), Options{Targets: targets(t, "9.0"), KeepPTX: true}); !p.empty() {
 		t.Errorf("PTX that is to be kept goes: %+v", p)
 	}
 }
@@ -196,7 +196,7 @@ func TestBlank(t *testing.T) {
 		if p.Blanked != want || bytes.Contains(out, []byte(options)) || bytes.Count(out, []byte(blanked)) != want/2 {
 			t.Errorf("%v: %d blanked, not %d", o, p.Blanked, want)
 		}
-		if p := plan(t, out, o); !p.Empty() {
+		if p := plan(t, out, o); !p.empty() {
 			t.Errorf("%v: again: %+v", o, p)
 		}
 	}
@@ -287,12 +287,12 @@ func TestPlanAndCheckAgree(t *testing.T) {
 			b = out
 		}
 		thin()
-		if again := plan(t, b, o); !again.Empty() {
+		if again := plan(t, b, o); !again.empty() {
 			t.Fatalf("%d more bytes go the second time", again.Bytes)
 		}
 		o.Targets = asked[:1]
 		thin()
-		if again := plan(t, b, o); !again.Empty() {
+		if again := plan(t, b, o); !again.empty() {
 			t.Fatalf("for fewer GPUs: %d more bytes go the second time", again.Bytes)
 		}
 	})

@@ -63,14 +63,14 @@ func Decide(r io.ReaderAt, size int64, head []byte, o Options, length Length,
 		return w, err
 	}
 	if length != Kept {
-		w.Cut, err = w.Plan.Cut(w.from, w.size, w.Code)
+		w.Cut, err = w.Plan.cut(w.from, w.size, w.Code)
 		if errors.Is(err, ErrNoCut) {
 			w.Uncut = err.Error()
 		} else if err != nil {
 			return nil, err
 		}
 	}
-	if length == Cutting || w.Cut == nil && w.Plan.Empty() {
+	if length == Cutting || w.Cut == nil && w.Plan.empty() {
 		return w, nil
 	}
 	if why := signed(w.from, w.size, head); why != "" {
@@ -85,7 +85,7 @@ func Decide(r io.ReaderAt, size int64, head []byte, o Options, length Length,
 }
 
 // Empty reports whether the file is as it should be.
-func (w *Work) Empty() bool { return w.Cut == nil && w.Plan.Empty() }
+func (w *Work) Empty() bool { return w.Cut == nil && w.Plan.empty() }
 
 // Size is the length of what is written, in bytes.
 func (w *Work) Size() int64 {

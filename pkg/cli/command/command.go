@@ -87,9 +87,9 @@ func TakesValue(flags []*Flag, name string) bool {
 	return f != nil && f.Kind != Bool
 }
 
-// DocumentFlags are the flags of a program that print its man page (section 1) and
+// documentFlags are the flags of a program that print its man page (section 1) and
 // its completion script (bash, zsh or fish), for packages to install.
-func DocumentFlags() []*Flag {
+func documentFlags() []*Flag {
 	return []*Flag{
 		{Name: "man", Usage: "print the man page, or that of the COMMAND that follows"},
 		{Name: "completion", Kind: String, Values: []string{"bash", "zsh", "fish"},

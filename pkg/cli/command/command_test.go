@@ -138,7 +138,7 @@ func TestValuesThatAFlagDoesNotHave(t *testing.T) {
 }
 
 var example = &Command{Name: "tool", Usage: "look at files", Description: "First.\n\n    an example\n\nSecond.", Examples: "tool show a\n", See: []string{"ld.so(8)"}, Version: "1.0 (commit x)",
-	Flags: DocumentFlags(), OfFile: "show",
+	Flags: documentFlags(), OfFile: "show",
 	Commands: []*Command{
 		{Name: "show", Also: []string{"print"}, Usage: "show -them", ArgsUsage: "PATH...", Flags: []*Flag{{Name: "json", Aliases: []string{"j"}, Usage: "print JSON"}, {Name: "hidden", Hidden: true}}},
 		{Name: "part", Usage: "a part", Commands: []*Command{{Name: "set", Usage: "set it", ArgsUsage: "NAME PATH...", Flags: []*Flag{

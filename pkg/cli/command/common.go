@@ -40,7 +40,7 @@ func New(name, args, usage, description, examples string) *Command {
 		Examples:    examples,
 		See:         []string{"ld.so(8)"},
 		Version:     VersionString(),
-		Flags:       DocumentFlags(),
+		Flags:       documentFlags(),
 	}
 }
 

@@ -68,7 +68,7 @@ func (c *Command) help(name string, columns int, m much) string {
 	heading := func(s string) { b.WriteString("\n" + s + ":\n") }
 	text(0, name+" - "+c.Usage)
 	heading("USAGE")
-	for line := range strings.SplitSeq(c.Synopsis(name), "\n") {
+	for line := range strings.SplitSeq(c.synopsis(name), "\n") {
 		text(3, line)
 	}
 	if c.Examples != "" {

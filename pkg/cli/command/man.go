@@ -26,7 +26,7 @@ func Man(app *Command, words []string) (string, error) {
 	release, _, _ := strings.Cut(app.Version, " ") // without the commit, which has no room between the page's name, twice
 	p.add(".TH %s 1 \"\" %q", roff(name), app.Name+" "+release)
 	p.add(".SH NAME\n%s \\- %s\n.SH SYNOPSIS", roff(name), roff(c.Usage))
-	p.literal(c.Synopsis(strings.ReplaceAll(name, "-", " ")))
+	p.literal(c.synopsis(strings.ReplaceAll(name, "-", " ")))
 	if c.Description != "" {
 		p.add(".SH DESCRIPTION")
 		p.text(c.Description)
@@ -39,7 +39,7 @@ func Man(app *Command, words []string) (string, error) {
 			p.add(".TP\n\\fB%s\\fR\n%s", roff(sub.Name), roff(sub.Usage))
 			continue
 		}
-		p.add(".SS %s", roff(sub.Synopsis(c.Name+" "+sub.Name)))
+		p.add(".SS %s", roff(sub.synopsis(c.Name+" "+sub.Name)))
 		p.add("%s", roff(sub.Usage))
 		p.flags(sub.Flags)
 	}
@@ -55,8 +55,8 @@ func Man(app *Command, words []string) (string, error) {
 	return p.String(), nil
 }
 
-// Synopsis is how a command is called.
-func (c *Command) Synopsis(name string) string {
+// synopsis is how a command is called.
+func (c *Command) synopsis(name string) string {
 	if c.UsageText != "" {
 		return c.UsageText
 	}

@@ -25,17 +25,17 @@ var Tree = []*command.Flag{
 
 // Edit are those of what maps run paths to their normal form, beside [Tree].
 var Edit = slices.Concat([]*command.Flag{
-	DriverLink, Compat, Malformed, Position, ClearExecStack,
-	ForceRPath, ForceRunPath, KeepEmpty, Dedupe,
+	DriverLink, Compat, Malformed, Position, clearExecStack,
+	ForceRPath, ForceRunPath, KeepEmpty, dedupe,
 }, Writing, []*command.Flag{Store, EvenInStore, command.DryRunFlag})
 
-// ClearExecStack is for what walks over a package's files anyway.
-var ClearExecStack = &command.Flag{
+// clearExecStack is for what walks over a package's files anyway.
+var clearExecStack = &command.Flag{
 	Name:  "clear-execstack",
 	Usage: "also clear requests for an executable stack, with which glibc 2.41 refuses to open a library by dlopen"}
 
 // List are those of what writes run paths as given, beside [Tree].
-var List = slices.Concat([]*command.Flag{ForceRPath, ForceRunPath, KeepEmpty, Dedupe}, Writing,
+var List = slices.Concat([]*command.Flag{ForceRPath, ForceRunPath, KeepEmpty, dedupe}, Writing,
 	[]*command.Flag{Store, EvenInStore, command.DryRunFlag})
 
 // ResolutionNote is for what gives a whole package its run paths.
@@ -57,7 +57,7 @@ var (
 			"outweighs it"}
 	KeepEmpty = &command.Flag{Name: "keep-empty",
 		Usage: "keep empty entries, which make the loader search the working directory"}
-	Dedupe = &command.Flag{Name: "dedupe", Usage: "keep only the first of entries that name the same directory"}
+	dedupe = &command.Flag{Name: "dedupe", Usage: "keep only the first of entries that name the same directory"}
 )
 
 // Search say which directories are the driver's, the compat package's and stubs.

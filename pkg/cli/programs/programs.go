@@ -41,9 +41,9 @@ func All() []Program {
 	return all
 }
 
-// Called returns the program whose name a command line begins with, as one binary does that
+// called returns the program whose name a command line begins with, as one binary does that
 // is installed under several names, and the command line.
-func Called(args []string) (Program, []string) {
+func called(args []string) (Program, []string) {
 	if len(args) == 0 {
 		return others[0], []string{others[0].Name}
 	}
@@ -62,7 +62,7 @@ func Called(args []string) (Program, []string) {
 // run is what carries out a command's command line.
 func Run(args []string, stdout, stderr io.Writer, run func(c *command.Command, args []string, stdout,
 	stderr io.Writer) int) int {
-	p, args := Called(args)
+	p, args := called(args)
 	if p.Run != nil {
 		return p.Run(args[1:], stdout, stderr)
 	}

@@ -33,7 +33,7 @@ func Run(program *command.Command, args []string, stdout, stderr io.Writer) (sta
 }
 
 // newApp returns an app that answers as every program here does to --help, --version, a
-// shell that completes, and [command.DocumentFlags].
+// shell that completes, and command.documentFlags.
 func newApp(program *command.Command, stdout, stderr io.Writer) *cli.App {
 	cli.HelpFlag = nil // package command makes the help
 	cli.VersionFlag = flags([]*command.Flag{command.VersionFlag})[0]

@@ -30,7 +30,7 @@ func BootFiles(h *host.Host, s Site, links []string, program *Program, words ...
 		links = nil
 	}
 	for _, link := range links {
-		target, err := s.Target(h, link)
+		target, err := s.target(h, link)
 		if err != nil {
 			return nil, err
 		}

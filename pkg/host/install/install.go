@@ -41,9 +41,9 @@ func (s Site) dir(link string) string {
 	return path.Join(s.State, host.KeptAs(path.Dir(link)))
 }
 
-// Target returns what the link is to lead to that stands for a driver link's directory: a relative path, which is right
+// target returns what the link is to lead to that stands for a driver link's directory: a relative path, which is right
 // wherever the system's root is. The error is for a directory that is not there.
-func (s Site) Target(h *host.Host, link string) (string, error) {
+func (s Site) target(h *host.Host, link string) (string, error) {
 	in, err := h.Root.Resolve(path.Dir(path.Dir(link)))
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", path.Dir(link), err)

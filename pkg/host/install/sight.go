@@ -43,7 +43,7 @@ func (s Site) look(h *host.Host, link string) (*sight, error) {
 	}
 	v := &sight{h: h, site: s, link: link, in: in, name: path.Base(at)}
 	if s.State != "" {
-		v.want, err = s.Target(h, link)
+		v.want, err = s.target(h, link)
 	}
 	if err == nil {
 		err = v.again()

@@ -23,10 +23,10 @@ func (f *Script) Is(i int, texts ...string) bool {
 	return i >= 0 && i < len(f.Tokens) && f.Tokens[i].Class != Literal && slices.Contains(texts, f.Tokens[i].Text)
 }
 
-// Loading are the names of calls that load a library by the name that they are
+// loading are the names of calls that load a library by the name that they are
 // given: ctypes, cffi, Cython's and C's dlfcn, JavaScript's ffi packages; the last is
 // CuPy's class around ctypes, which other files of it use.
-var Loading = []string{"CDLL", "PyDLL", "LoadLibrary", "load_library", "dlopen", "_dlopen", "dlmopen", "Library",
+var loading = []string{"CDLL", "PyDLL", "LoadLibrary", "load_library", "dlopen", "_dlopen", "dlmopen", "Library",
 	"load_shared_library", "SoftLink"}
 
 // aliases adds names that are set to a loading function: dlloader = ctypes.CDLL, also with some
@@ -42,14 +42,14 @@ func (f *Script) aliases() {
 	for i := 0; i+2 < len(f.Tokens); i++ {
 		switch {
 		case f.Tokens[i].Class != Identifier:
-		case f.Is(i+1, "as") && f.Is(i, Loading...):
+		case f.Is(i+1, "as") && f.Is(i, loading...):
 			f.loaders[f.Tokens[i+2].Text] = true
 		case f.Is(i+1, "="):
 			j := member(i + 2)
-			loads := f.Is(j, Loading...) && f.Is(j+1, "")
+			loads := f.Is(j, loading...) && f.Is(j+1, "")
 			if f.Is(j, "partial") && f.Is(j+1, "(") {
 				j = member(j + 2)
-				loads = f.Is(j, Loading...) && f.Is(j+1, ",", ")")
+				loads = f.Is(j, loading...) && f.Is(j+1, ",", ")")
 			}
 			if loads {
 				f.loaders[f.Tokens[i].Text] = true
@@ -60,7 +60,7 @@ func (f *Script) aliases() {
 
 // Loader reports whether a token is what a loading call begins with, before its bracket.
 func (f *Script) Loader(i int) bool {
-	return f.Is(i+1, "(") && (f.Is(i, Loading...) || i >= 0 && f.Tokens[i].Class != Literal &&
+	return f.Is(i+1, "(") && (f.Is(i, loading...) || i >= 0 && f.Tokens[i].Class != Literal &&
 		f.loaders[f.Tokens[i].Text] || f.Is(i, "load") && f.Is(i-1, ".") && f.Is(i-2, "koffi")) ||
 		f.Is(i+1, "[") && f.Is(i, "cdll", "pydll") // ctypes.cdll["…"]
 }
