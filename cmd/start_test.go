@@ -100,8 +100,16 @@ func opened(t *testing.T, strace string, command ...string) (map[string]int, []b
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	opens := map[string]int{}
+	opens, begun := map[string]int{}, map[string]string{}
 	for line := range strings.Lines(string(log)) {
+		pid, _, _ := strings.Cut(line, " ")
+		if strings.Contains(line, " <unfinished ...>") {
+			begun[pid] = line
+			continue
+		}
+		if strings.Contains(line, " resumed>") {
+			line = begun[pid] + line
+		}
 		// O_PATH alone reads nothing; /etc/ld.so.cache is also opened where the tool is linked dynamically.
 		if _, at, ok := strings.Cut(line, " = "); ok && !strings.Contains(line, "O_PATH") {
 			_, at, _ = strings.Cut(at, "<")

@@ -75,7 +75,7 @@ in
             done
           '';
         }
-      ) "noRunpathAmbiguity finds this after a phase behind fixup changed files"
+      ) "noRunpathAmbiguity finds this because a phase after fixup changed files"
       # What is moved in keeps its own times.
       + failsWith (
         mode

@@ -164,7 +164,7 @@ in
     check "two-releases" (
       lib.concatMapStrings (order: ''
         log=$(< ${support.logOfFailure (both order)})
-        contains "log" "$log" "the hooks of this build are of different releases: "
+        contains "log" "$log" "this build mixes hooks of different releases: "
         contains "log" "$log" "999.0 (${lib.getOutput "tools" support.countingTools})"
         contains "log" "$log" "${support.ours.cuda-runpath.version} (${lib.getOutput "tools" support.ours.cuda-runpath})"
       '') orders

@@ -937,7 +937,7 @@ func TestEntriesInWords(t *testing.T) {
 	slices.Sort(got)
 	want := []string{
 		f.path("entry 1, ~/gone, does not exist"), "entry 2, lib, is relative: it is searched below the working directory",
-		"entry 3, $FOO/x, has $FOO, which the loader does not know: it takes it for a part of a file name",
+		"entry 3, $FOO/x, has $FOO, which the loader does not know and takes as part of a file name",
 		f.path("entry 4, ~/gone, does not exist"), f.path("entry 4, ~/gone, names a directory that an earlier entry names"),
 		f.path("entry 5, ~/p, is a file, not a directory"), f.path("entry 6, ~/stubs, is a stub directory, where the loader looks for liba.so.1"),
 		f.path("entry 7, ~/other, holds nothing that the file asks for"),

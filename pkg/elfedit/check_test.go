@@ -74,7 +74,7 @@ func TestCheckNotices(t *testing.T) {
 		"loses PT_NOTE":      {plain(), header(elf.PT_NOTE, func(q *elfimage.Prog) { q.Type = elf.PT_NULL })},
 		"adds PT_SHLIB": {plain().with(func(l *shape) { l.program, l.null, l.pad = false, true, 4096 }),
 			header(elf.PT_NULL, func(q *elfimage.Prog) { q.Type = elf.PT_SHLIB })},
-		"lets the segment": {plain().with(func(l *shape) { l.tail, l.skew = strings.Repeat("x", 9000), 256 }), func(_, after *image) write {
+		"overlap that at": {plain().with(func(l *shape) { l.tail, l.skew = strings.Repeat("x", 9000), 256 }), func(_, after *image) write {
 			i := slices.IndexFunc(after.Progs, func(p elfimage.Prog) bool { return p.Type == elf.PT_LOAD })
 			q, next := after.Progs[i], after.Progs[i+1]
 			q.Filesz = next.Vaddr&^0xfff + 1 - q.Vaddr // into the first page of the next one

@@ -50,7 +50,7 @@ func (e *Edit) Growth() int64 { return e.size - int64(e.im.size) }
 type DamagedError struct{ Err error }
 
 func (e *DamagedError) Error() string {
-	return "is damaged, for it is edited in part: " + e.Err.Error()
+	return "is damaged, because only a part of an edit was written: " + e.Err.Error()
 }
 
 // Unwrap returns why a write failed.

@@ -92,7 +92,7 @@ func (p *planner) copied(last int) (*relocation, error) {
 	case seg.Filesz > 0 && (seg.Off < im.EhdrSize() || seg.Off < tableEnd && im.Phoff < seg.Off+seg.Filesz):
 		return nil, cannot("the last segment holds the headers")
 	case seg.Memsz > maxRelocated:
-		return nil, cannot("the last segment maps %d bytes, of which the file would have to hold a copy", seg.Memsz)
+		return nil, cannot("the file would have to hold a copy of the last segment's %d bytes", seg.Memsz)
 	}
 	for i := range im.Progs {
 		// Its first page would map other bytes if another segment ends in that page.

@@ -624,7 +624,7 @@ func (v *verifier) sections() error {
 		}
 		if is[i].Addr != was[i].Addr && was[i].Addralign > 1 && (is[i].Addr-was[i].Addr)%min(was[i].Addralign,
 			elfimage.PageSize) != 0 && was[i].Type != elf.SHT_DYNAMIC && was[i].Type != elf.SHT_STRTAB {
-			return bug("moves %s to an address of another alignment", v.before.SectionName(i))
+			return bug("moves %s to an address that is aligned differently", v.before.SectionName(i))
 		}
 	}
 	return nil
@@ -646,7 +646,7 @@ func (v *verifier) segments() error {
 			return p.Type == elf.PT_LOAD && p.Vaddr == b.Vaddr && p.Off == b.Off
 		})
 		if alignUp(a.Vaddr+a.Memsz, page) > b.Vaddr&^(page-1) && !(slices.Contains(v.before.Progs, a) && began) {
-			return bug("lets the segment at address %#x run into the one at %#x", a.Vaddr, b.Vaddr)
+			return bug("makes the segment at address %#x overlap that at %#x", a.Vaddr, b.Vaddr)
 		}
 	}
 	return nil

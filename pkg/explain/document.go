@@ -111,7 +111,7 @@ func Describe(c *Case) *File {
 		for i := range f.Libraries { // what it brought is gone again
 			if lib := &f.Libraries[i]; lib.Path != nil && lib.Error == "" &&
 				slices.ContainsFunc(p.Brought, func(o *loader.Object) bool { return &o.Path == lib.Path }) {
-				lib.Error = fmt.Sprintf("not loaded, as opening %s fails", p.Name)
+				lib.Error = fmt.Sprintf("not loaded, because opening %s fails", p.Name)
 			}
 		}
 	}

@@ -531,7 +531,7 @@ func (c *Case) offTheSearch(o *loader.Object, edit func(list *loader.Object) rem
 	case (o.Rule.InRunPath() || o.Rule == loader.ByNote) && o.List != nil && o.List.File != nil:
 		return edit(o.List)
 	}
-	return remedy.Do("take %s off the search", dir)
+	return remedy.Do("remove %s from the search", dir)
 }
 
 // byName is the remedy for a name that is a path, which the loader does not search for. It makes the asking object

@@ -110,7 +110,7 @@ func (c *Case) loadedElsewhere() {
 			}
 			position := slices.Index(runpath.Parse(o.File.List), entry) + 1
 			said := on(finding.Ambiguous, nil, nil, remedy.Do(
-				"make both find the same file: make the run paths of the program and of %s agree",
+				"make the run paths of the program and of %s find the same file",
 				o.Path),
 				"%s needs %s, and its own run path leads to %s (entry %d), but the program has already loaded %s, which it gets "+
 					"instead", o.Path, u.Name, where, position, u.To.Path)

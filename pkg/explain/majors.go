@@ -78,7 +78,7 @@ func (c *Case) majors(of string, major func(soname string) string, fix remedy.Re
 		have = append(have, fmt.Sprintf("%s, of %s %s%s", o.Path, of, m, by))
 	}
 	f := on(finding.TwoMajors, first[majors[0]], first[majors[0]].NeededBy, fix,
-		"two major versions of %s are in one process: %s; functions of one name are called in the one that was loaded first",
+		"one process loads two major versions of %s: %s; a function that both define is called in the one loaded first",
 		of, strings.Join(have, "; "))
 	f.Library = path.Base(f.Library)
 	c.report(f)

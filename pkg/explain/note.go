@@ -42,7 +42,7 @@ func (c *Case) note(o *loader.Object) (all []finding.Finding) {
 		}
 		if file := c.bypass(e, list); file != "" {
 			add(finding.NoteBypassesDriver, e.Name,
-				"names %s for %s, and does not let it look into the driver link %s before, as the run path does", file, e.Name,
+				"names %s for %s, so the driver link %s is not searched first, although the run path has it first", file, e.Name,
 				c.Link(o.File.ELF.Machine))
 			continue
 		}

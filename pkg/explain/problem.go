@@ -249,7 +249,7 @@ func (c *Case) who(o *loader.Object) string {
 
 // stops is for a library at which the loader stops although it finds it.
 func (c *Case) stops(o *loader.Object) finding.Finding {
-	script, fix := "", remedy.Do("replace the file, or take its directory off the search")
+	script, fix := "", remedy.Do("replace the file, or remove its directory from the search")
 	if o.File.IsLFSPointer() {
 		script, fix = ": it is a pointer of Git LFS, not the library",
 			remedy.Do("fetch what it stands for with git lfs pull; of a Nix package, with fetchLFS = true of the source")
@@ -466,7 +466,7 @@ func (c *Case) tooOld(o, by *loader.Object) finding.Finding {
 	}
 	if files.OfGLibc(o.Name) { // it belongs to its loader
 		p.Remedy = remedy.Do(
-			"build against this glibc, or start the program with the loader of a newer one: a %s of another glibc than the "+
+			"build against this glibc, or start the program with a newer glibc's loader: a %s of another glibc than the "+
 				"loader's does not work", o.Name)
 	}
 	if s.Interp.Kind != loader.GLibc || o.List == nil || o.List.File == nil || !o.Rule.InRunPath() {

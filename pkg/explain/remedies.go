@@ -98,7 +98,7 @@ func (c *Case) replace(e *entry, meant ...string) remedy.Remedy {
 	if r, ok := c.leaves(rest, []string{e.text}); !ok {
 		return r
 	}
-	r := c.edit(&remedy.Change{ReplaceEntries: []string{e.text + "=" + by.String()}}).And(" if that is what was meant")
+	r := c.edit(&remedy.Change{ReplaceEntries: []string{e.text + "=" + by.String()}}).And(" if you meant that")
 	if c.replaced == nil {
 		c.replaced = map[string]replacement{}
 	}

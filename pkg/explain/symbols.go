@@ -260,7 +260,7 @@ func (c *Case) unbound(o *loader.Object, all []loader.Unbound, certain bool, sco
 		}
 		name := u.Name
 		if u.Aborts != nil {
-			name += ", of which " + u.Aborts.Path + " is to have a version and has none"
+			name += ", of which " + u.Aborts.Path + " should have a version and has none"
 		}
 		names[g] = append(names[g], name)
 	}
@@ -302,7 +302,7 @@ func (c *Case) unbound(o *loader.Object, all []loader.Unbound, certain bool, sco
 		switch {
 		case g.late:
 			f.Severity = finding.Warning
-			f.Message += "; it fails when the function is called first"
+			f.Message += "; it fails at the first call of the function"
 			if !certain && g.owner == "" {
 				f.Severity = finding.Note
 			}

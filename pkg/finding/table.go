@@ -104,7 +104,7 @@ var situations = []Situation{
 		"A loader that reads the note finds another file by it than one that does not. An edit by a tool that does not " +
 			"know the note leaves it so."},
 	{UnreadNote, Note, "a resolution note that the program's loader does not read",
-		"It is of no use there, and keeps what it names in the closure."},
+		"It is useless there, and keeps what it names in the closure."},
 	{DriverBeforeCompat, Error, "the driver link comes before a compat directory",
 		"The compat directory holds a newer libcuda.so.1, which is meant to take precedence over the host's."},
 	{CompatHarms, Warning, "a compat package that does not work with this host's driver or GPU",
@@ -147,7 +147,7 @@ var situations = []Situation{
 	{ProgramAbsent, Error, "the program that a wrapper starts does not exist",
 		"A script ends with \"No such file or directory\" (127); a compiled wrapper says nothing, and ends with 255."},
 	{OpenFails, Warning, "a library that the file may open cannot be loaded",
-		"dlopen of it fails, and leaves nothing: what it would have brought is not there either."},
+		"dlopen of it fails, so nothing that it would bring is loaded either."},
 	{UndefinedSymbol, Error, "a symbol that nothing in the process defines",
 		"The loader stops with \"undefined symbol\": at once for data and where all is bound at once, else when the " +
 			"function is called first."},
@@ -155,7 +155,7 @@ var situations = []Situation{
 		"It computes a variable of the loader's, reads other scripts, or chooses between programs: a library may be found " +
 			"there that is not here, or another one."},
 	{TwoMajors, Warning, "CUDA, or cuDNN, of two major versions in one process",
-		"Functions of one name are in both: a call of one library ends in the other's, with structures of another layout."},
+		"Both define functions of the same names: a library's call may reach the other version, whose structures differ."},
 	{OpenedAbsent, Error, "a part of a toolkit library that is opened by name and is not there",
 		"The library that opens it fails when it needs it, or takes the one of another version that the system has."},
 	{ByEnvironment, Warning, "LD_LIBRARY_PATH decides which library of several is loaded",

@@ -155,7 +155,7 @@ func (s *Step) otherThan(now State) error {
 	case now.Stack != s.From.with(now).Stack:
 		what = "request for an executable stack"
 	}
-	return fmt.Errorf("its %s is not the recorded one, because something else has edited it since; --force undoes it all the same",
+	return fmt.Errorf("its %s is not the recorded one: something else has edited it since; --force undoes it anyway",
 		what)
 }
 

@@ -332,7 +332,7 @@ func (r *Resolver) ordered(p *Plan, entries []entry) []entry {
 			entries = slices.Insert(entries, i, entry{text: in.LibC, dir: in.dir})
 			if text := fmt.Sprintf(
 				"a directory of the run path holds another C library: %s is put before it, because the program's interpreter "+
-					"works with no other", in.LibC); !slices.Contains(p.Warnings, text) {
+					"works only with that one", in.LibC); !slices.Contains(p.Warnings, text) {
 				p.Warnings = append(p.Warnings, text)
 			}
 		}

@@ -326,7 +326,7 @@ func (w *loop) spoils(first state) bool {
 		}
 		for p := range s.loads {
 			if p.Changes() && p.Err == nil {
-				p.Err = fmt.Errorf("left as it is: with its new libraries %s, which can be loaded now, could not be: %s",
+				p.Err = fmt.Errorf("left as it is: with its new libraries, %s could no longer be loaded: %s",
 					s.plan.Object.Path, s.faults[0].text())
 				changed[p] = true
 			}

@@ -214,7 +214,7 @@ func readRecord(dir *os.File, base string, keep func(*Change) bool) (*Record, er
 		to   any
 	}{{"version", &r.Version}, {"tree", &r.Tree}, {"files", nil}} {
 		if key, err := d.Token(); err != nil || key != field.name {
-			return nil, cmp.Or(notWhole(err), fmt.Errorf("where %q should be it has %v", field.name, key))
+			return nil, cmp.Or(notWhole(err), fmt.Errorf("it has %[2]v instead of %[1]q", field.name, key))
 		}
 		if field.to == nil {
 			break
@@ -262,7 +262,7 @@ func readRecord(dir *os.File, base string, keep func(*Change) bool) (*Record, er
 func delimiter(d *json.Decoder, want json.Delim) error {
 	got, err := d.Token()
 	if err == nil && got != want {
-		err = fmt.Errorf("where %q should be it has %v", want, got)
+		err = fmt.Errorf("it has %[2]v instead of %[1]q", want, got)
 	}
 	return notWhole(err)
 }
@@ -386,7 +386,7 @@ func (r *Record) find(c *Change, renamed func() map[uint64]file) bool {
 	return true
 }
 
-func notBelieved(err error) error { return fmt.Errorf("it is not believed: %w", withoutPath(err)) }
+func notBelieved(err error) error { return fmt.Errorf("it is not trusted: %w", withoutPath(err)) }
 
 // withoutPath is an error's text about a file that the message names anyway.
 func withoutPath(err error) error {
@@ -407,9 +407,9 @@ func distrust(dir *os.File, file fs.FileInfo) error {
 	case !ok:
 		return errors.New("its owner is not known")
 	case int(st.Uid) != os.Geteuid() && st.Uid != 0:
-		return fmt.Errorf("it belongs to user %d, and is believed only if that is the caller or root", st.Uid)
+		return fmt.Errorf("it belongs to user %d, and is trusted only if that is the caller or root", st.Uid)
 	case st.Mode&0o022 != 0:
-		return fmt.Errorf("others than its owner may write it (mode %#o): chmod go-w", st.Mode&0o7777)
+		return fmt.Errorf("users other than its owner can write it (mode %#o): chmod go-w", st.Mode&0o7777)
 	case st.Nlink != 1:
 		return errors.New("it has several hard links, so that anyone may have put it here")
 	}
@@ -426,12 +426,12 @@ func distrustDirectory(dir *os.File) error {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	group := ok && (int(st.Gid) == os.Getegid() || st.Gid == 0) // the caller's own, as with umask 002
 	if ok && st.Mode&unix.S_ISVTX == 0 && (st.Mode&0o002 != 0 || st.Mode&0o020 != 0 && !group) {
-		return fmt.Errorf("others may exchange files in its directory (mode %#o): chmod go-w, or +t", st.Mode&0o7777)
+		return fmt.Errorf("others can replace files in its directory (mode %#o): chmod go-w, or +t", st.Mode&0o7777)
 	}
 	return nil
 }
 
-var errExchanged = errors.New("its tree was exchanged for another one meanwhile")
+var errExchanged = errors.New("its tree was replaced by another one meanwhile")
 
 func identify(dir *os.File, name string) (id identity, isDir bool, err error) {
 	var st unix.Stat_t

@@ -336,7 +336,7 @@ func (rs *Records) above(h *home) (all []*Record) {
 func (r *Record) why() error {
 	switch {
 	case r.others:
-		return fmt.Errorf("%s is the record of another directory, or of a copy of this one: --force believes it", r.file())
+		return fmt.Errorf("%s belongs to another directory, or to a copy of this one: --force uses it anyway", r.file())
 	case r.refused:
 		return fmt.Errorf("%s: %w", r.file(), r.err)
 	}

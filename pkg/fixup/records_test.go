@@ -374,7 +374,7 @@ func TestRecordOfATreeThatMoves(t *testing.T) {
 			want := map[string]string{c.tree + "/a.so": "/old"}
 			if c.force {
 				got := s.undo(Undoing{}, c.tree+"/a.so", "~/"+c.tree)
-				if !strings.Contains(got[c.tree], "the record of another directory") {
+				if !strings.Contains(got[c.tree], "belongs to another directory") {
 					t.Errorf("without force: %q", got)
 				}
 				s.runPaths("~/libs/one", c.tree+"/a.so")
@@ -447,16 +447,16 @@ func TestRecordsThatAreNotBelieved(t *testing.T) {
 		"another device":        {inode(func(id *identity) { id.Device++ }), nil, "", false},
 		"another owner's":       {inode(func(id *identity) { id.Owner++ }), nil, "", false},
 		"no identity":           {inode(func(id *identity) { *id = identity{} }), nil, "", false},
-		"others may write":      {at("a.so"), beside(func(_ *stage, f string) error { return os.Chmod(f, 0o646) }), "others than its owner may write it", false},
-		"the group may write":   {at("a.so"), beside(func(_ *stage, f string) error { return os.Chmod(f, 0o664) }), "others than its owner may write it", false},
+		"others may write":      {at("a.so"), beside(func(_ *stage, f string) error { return os.Chmod(f, 0o646) }), "users other than its owner can write it", false},
+		"the group may write":   {at("a.so"), beside(func(_ *stage, f string) error { return os.Chmod(f, 0o664) }), "users other than its owner can write it", false},
 		"another user's":        {at("a.so"), beside(func(_ *stage, f string) error { return os.Chown(f, 12345, 0) }), "it belongs to user 12345", !root},
 		"another user's, in /tmp": {at("a.so"), beside(func(s *stage, f string) error {
 			return errors.Join(os.Chmod(s.dir, 0o1777|os.ModeSticky), os.Chown(f, 12345, 0))
 		}), "it belongs to user 12345", !root},
-		"in a directory of all": {at("a.so"), beside(func(s *stage, _ string) error { return os.Chmod(s.dir, 0o777) }), "others may exchange files in its directory", false},
+		"in a directory of all": {at("a.so"), beside(func(s *stage, _ string) error { return os.Chmod(s.dir, 0o777) }), "others can replace files in its directory", false},
 		"in a directory of another group": {at("a.so"), beside(func(s *stage, _ string) error {
 			return errors.Join(os.Chown(s.dir, -1, 12345), os.Chmod(s.dir, 0o775))
-		}), "others may exchange files in its directory", !root},
+		}), "others can replace files in its directory", !root},
 		"a hard link": {at("a.so"), beside(func(s *stage, f string) error { return os.Link(f, s.dir+"/elsewhere") }), "several hard links", false},
 		"a symbolic link": {at("a.so"), beside(func(s *stage, f string) error {
 			return errors.Join(os.Rename(f, s.dir+"/elsewhere"), os.Symlink("elsewhere", f))
@@ -494,8 +494,8 @@ func TestRecordsThatAreNotBelieved(t *testing.T) {
 				for _, path := range []string{"~/out", "~/out/a.so", "~/out/lib"} {
 					got := s.undo(u, path)
 					key := path[2:]
-					if len(got) != 1 || !strings.HasPrefix(got[key], "failed: out.autopatchelf.json: it is not believed: ") || !strings.Contains(got[key], c.run) {
-						if c.run != "" || len(got) != 1 || !strings.Contains(got[key], "is the record of another directory") {
+					if len(got) != 1 || !strings.HasPrefix(got[key], "failed: out.autopatchelf.json: it is not trusted: ") || !strings.Contains(got[key], c.run) {
+						if c.run != "" || len(got) != 1 || !strings.Contains(got[key], "belongs to another directory") {
 							t.Errorf("%+v of %s: %q", u, path, got)
 						}
 					}

@@ -189,7 +189,7 @@ func (w *loop) helps(f *fault) iter.Seq[*refusal] {
 	return func(yield func(*refusal) bool) {
 		n := f.need
 		if n != nil && n.inherited && !yield(w.refusal(choice{plan: w.of(f.by), need: n},
-			"is not what it finds by what will be the run paths")) {
+			"is not what it finds with the new run paths")) {
 			return
 		}
 		w.apart(f, func(yield func(ask) bool) {
@@ -207,7 +207,7 @@ func (w *loop) finds(f *fault) iter.Seq[*refusal] {
 	return func(yield func(*refusal) bool) {
 		n := f.need
 		if n != nil && n.Outcome == BySystem &&
-			!yield(w.refusal(choice{plan: w.of(f.by), need: n}, "is not found by what will be the run paths")) {
+			!yield(w.refusal(choice{plan: w.of(f.by), need: n}, "is not found with the new run paths")) {
 			return
 		}
 		for c := range w.chain(f.by) {

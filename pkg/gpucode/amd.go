@@ -181,7 +181,7 @@ func (s *scan) bundles(p span) error {
 	for at := p.off; at < end; {
 		b, err := s.bundle(at, end)
 		if errors.Is(err, errBundle) {
-			b.Damage, b.Size = elfimage.Malformed(at, "what is not a bundle of code objects"), 0
+			b.Damage, b.Size = elfimage.Malformed(at, "something other than a bundle of code objects"), 0
 		} else if format := (*elfimage.FormatError)(nil); errors.As(err, &format) {
 			b.Damage = err
 		} else if err != nil {
@@ -214,7 +214,7 @@ func (s *scan) object(im *elfimage.Image, base, size uint64) error {
 		return nil
 	}
 	b := Bundle{Off: base, Size: size, Damage: elfimage.Malformed(base,
-		"a code object that does not say for which GPU it is")}
+		"a code object that does not name its GPU")}
 	notes, err := im.NoteDescriptors(owner, metadata)
 	if err != nil {
 		return err
@@ -252,7 +252,7 @@ func (s *scan) bundle(at, end uint64) (b Bundle, err error) {
 		}
 		size, err := b.list(table, at)
 		if err == nil && size > end-at {
-			err = elfimage.Malformed(at, "a bundle of %d bytes, of which %d are there", size, end-at)
+			err = elfimage.Malformed(at, "a bundle of %d bytes is cut off after %d", size, end-at)
 			b.Objects = nil
 		}
 		b.Size = min(size, end-at)
@@ -272,12 +272,12 @@ func (s *scan) bundle(at, end uint64) (b Bundle, err error) {
 	case version == 3 && len(have) == 32:
 		header, b.Size, b.Unpacked = 32, le.Uint64(head[8:]), le.Uint64(head[16:])
 	default:
-		return b, elfimage.Malformed(at, "a compressed bundle of version %d, which is not known", version)
+		return b, elfimage.Malformed(at, "a compressed bundle of unknown version %d", version)
 	}
 	size := b.Size
 	if version > 1 && (size < header || size > end-at) {
 		b.Size = 0
-		return b, elfimage.Malformed(at, "a compressed bundle of %d bytes, of which %d are there", size, end-at)
+		return b, elfimage.Malformed(at, "a compressed bundle of %d bytes is cut off after %d", size, end-at)
 	}
 	packed := make([]byte, min(maxBlock+64, end-at-header))
 	if size > 0 {
@@ -338,7 +338,7 @@ func unpacked(b []byte, method uint16) ([]byte, error) {
 		return table[:n], err
 	case methodZstd:
 	default:
-		return nil, fmt.Errorf("compressed by method %d, which is not known", method)
+		return nil, fmt.Errorf("compressed by unknown method %d", method)
 	}
 	header, err := zstdHeader(b)
 	if err != nil {
@@ -359,7 +359,7 @@ func unpacked(b []byte, method uint16) ([]byte, error) {
 
 // zstdHeader returns the length of the header of a frame that needs no dictionary, behind which a block begins.
 func zstdHeader(b []byte) (int, error) {
-	broken := errors.New("not a frame of zstd that stands by itself")
+	broken := errors.New("not a complete zstd frame")
 	// a bit that is reserved, a dictionary
 	if len(b) < 6 || binary.LittleEndian.Uint32(b) != 0xFD2FB528 || b[4]&0x0b != 0 {
 		return 0, broken

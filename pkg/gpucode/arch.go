@@ -169,7 +169,7 @@ func ParseVersion(s string) (Version, error) {
 	a, err := strconv.ParseUint(major, 10, 16)
 	b, err2 := strconv.ParseUint(minor, 10, 16)
 	if err != nil || err2 != nil {
-		return Version{}, fmt.Errorf("%q is no version: write 13.0", s)
+		return Version{}, fmt.Errorf("%q is not a version, such as 13.0", s)
 	}
 	return Version{uint16(a), uint16(b)}, nil
 }

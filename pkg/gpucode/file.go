@@ -132,7 +132,7 @@ func (s *scan) archive(size uint64) error {
 		start := at + memberHeader
 		if err != nil || string(header[58:]) != "`\n" || n > size-start {
 			return elfimage.Malformed(at,
-				"the archive has a member with a broken header, or one that ends behind the archive's end")
+				"the archive has a member with a broken header, or one that ends after the archive")
 		}
 		head := space[:min(n, elfimage.HeadSize)]
 		if err := elfimage.ReadFull(s.r, head, start); err != nil {
@@ -290,7 +290,7 @@ func (s *scan) container(p span, at, end uint64) (next uint64, err error) {
 			version, header)
 		next = at + containerHeader
 	case header > end-at || size > end-at-header:
-		c.Damage = elfimage.Malformed(at, "a container of %d bytes, of which %d are there", size, end-at)
+		c.Damage = elfimage.Malformed(at, "a container of %d bytes is cut off after %d", size, end-at)
 		next = at + containerHeader
 	default:
 		c.Size = header + size
@@ -343,7 +343,7 @@ func (s *scan) list(at, end uint64, b []byte, base uint64) (reached uint64, dama
 	var own [entryHeader]byte
 	for at < end {
 		if end-at < entryHeader {
-			return at, elfimage.Malformed(at, "%d bytes at the end of a container are no entry", end-at), nil
+			return at, elfimage.Malformed(at, "%d bytes at the end of a container are not an entry", end-at), nil
 		}
 		head := own[:]
 		if at-base+entryHeader <= uint64(len(b)) {
@@ -354,9 +354,9 @@ func (s *scan) list(at, end uint64, b []byte, base uint64) (reached uint64, dama
 		e, known := decodeEntry(head, at)
 		switch {
 		case !known:
-			return at, elfimage.Malformed(at, "an entry of a form that is not known"), nil
+			return at, elfimage.Malformed(at, "an entry of an unknown form"), nil
 		case e.Header < entryHeader || uint64(e.Header) > end-at || e.Size > end-at-uint64(e.Header):
-			return at, elfimage.Malformed(at, "an entry with a header of %d and code of %d bytes, of which %d are there",
+			return at, elfimage.Malformed(at, "an entry with a header of %d and code of %d bytes is cut off after %d",
 				e.Header, e.Size, end-at), nil
 		case len(s.entries) >= maxEntries:
 			return at, elfimage.Malformed(at, "more than %d entries of GPU code", maxEntries), nil

@@ -93,15 +93,15 @@ func TestDamage(t *testing.T) {
 		row  []byte
 		want string
 	}{
-		"a container that ends behind its section": {put(both, 8, 1<<40, 8), ".nv_fatbin damaged: a container of 1099511627776 bytes, of which"},
+		"a container that ends behind its section": {put(both, 8, 1<<40, 8), ".nv_fatbin damaged: a container of 1099511627776 bytes is cut off after"},
 		"a container of a size that wraps around":  {put(both, 8, 1<<64-8, 8), ".nv_fatbin damaged: a container of 18446744073709551608 bytes"},
 		"another version":                          {put(both, 4, 2, 2), ".nv_fatbin damaged: a container of version 2"},
 		"no header":                                {put(both, 6, 0, 2), ".nv_fatbin damaged: a container of version 1 with a header of 0 bytes"},
 		"an entry without header":                  {put(both, 16+4, 0, 4), ".nv_fatbin damaged: an entry with a header of 0"},
 		"an entry's header of 4 GB":                {put(both, 16+4, 1<<32-1, 4), ".nv_fatbin damaged: an entry with a header of 4294967295"},
 		"an entry's code of 2^64":                  {put(both, 16+8, 1<<64-64, 8), ".nv_fatbin damaged: an entry with a header of 64 and code of 18446744073709551552"},
-		"an entry of another form":                 {put(both, 16+2, 7, 2), ".nv_fatbin damaged: an entry of a form that is not known"},
-		"a remainder":                              {put(both, 16+8, 4008+696+80-16, 8), ".nv_fatbin damaged: 16 bytes at the end of a container are no entry"},
+		"an entry of another form":                 {put(both, 16+2, 7, 2), ".nv_fatbin damaged: an entry of an unknown form"},
+		"a remainder":                              {put(both, 16+8, 4008+696+80-16, 8), ".nv_fatbin damaged: 16 bytes at the end of a container are not an entry"},
 	} {
 		f, err := read(x86.image(part{".nv_fatbin", c.row}))
 		if err != nil {

@@ -53,7 +53,7 @@ func ParseList(list string) (all []Target, native bool, err error) {
 			default:
 				return nil, false,
 					fmt.Errorf(
-						"%q is not a GPU architecture: write 9.0, 8.6+PTX, 9.0a, sm_90a, compute_90, 90-real, gfx1100 or a name as H100",
+						"%q is not a GPU architecture, such as 9.0, 8.6+PTX, 9.0a, sm_90a, compute_90, 90-real, gfx1100 or H100",
 						strings.Join(words, " "))
 			}
 			words = words[n:]

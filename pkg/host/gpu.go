@@ -115,11 +115,11 @@ func (h *Host) native() (list []gpucode.Target, err error) {
 	gpus := h.GPUs(drv)
 	for _, g := range gpus {
 		if g.Capability == 0 {
-			return nil, fmt.Errorf("which compute capability %s has is not known: name it, as 9.0", g.Name)
+			return nil, fmt.Errorf("the compute capability of %s is not known: name it, such as 9.0", g.Name)
 		}
 	}
 	if list, _ = gpus.Targets(); len(list) == 0 {
-		return nil, errors.New("no GPU of NVIDIA's is found on this machine: name it, as 9.0")
+		return nil, errors.New("this machine has no NVIDIA GPU: name one, such as 9.0")
 	}
 	return list, nil
 }

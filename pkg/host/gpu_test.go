@@ -49,8 +49,8 @@ func TestNative(t *testing.T) {
 		want  string
 	}{
 		"three":   {two, "[8.9 9.0] <nil>"},
-		"unknown": {unknown, "[] which compute capability PCI device 10de:ffff has is not known: name it, as 9.0"},
-		"none":    {map[string]string{"etc/passwd": ""}, "[] no GPU of NVIDIA's is found on this machine: name it, as 9.0"},
+		"unknown": {unknown, "[] the compute capability of PCI device 10de:ffff is not known: name it, such as 9.0"},
+		"none":    {map[string]string{"etc/passwd": ""}, "[] this machine has no NVIDIA GPU: name one, such as 9.0"},
 	} {
 		list, err := host(t, c.files).native()
 		if got := fmt.Sprint(list, err); got != c.want {

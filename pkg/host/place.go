@@ -49,7 +49,7 @@ func MachineNamed(name string) (Machine, error) {
 		}
 		names = append(names, m.Name)
 	}
-	return Machine{}, fmt.Errorf("%q is not a machine that the driver exists for: %s", name, strings.Join(names, ", "))
+	return Machine{}, fmt.Errorf("there is no driver for the machine %q: %s", name, strings.Join(names, ", "))
 }
 
 // MachineOf returns the machine that a root's programs are for: this program's

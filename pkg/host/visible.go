@@ -28,7 +28,7 @@ func (h *Host) Visible(drv *Driver, list string, byBus bool) (visible GPUs, unkn
 			return nil, "how many GPUs there are"
 		case err == nil && n < len(all):
 			if !byBus && slices.ContainsFunc(all, func(g GPU) bool { return g.Name != all[0].Name }) {
-				return nil, fmt.Sprintf("which GPU number %d is: they are unlike, and CUDA_DEVICE_ORDER=PCI_BUS_ID is not set", n)
+				return nil, fmt.Sprintf("which GPU number %d is: the GPUs differ, and CUDA_DEVICE_ORDER=PCI_BUS_ID is not set", n)
 			}
 			these = all[n : n+1]
 		case err != nil && word != "" && word[0] >= '0' && word[0] <= '9': // driver 580 takes "0x0" and "0;1" as 0

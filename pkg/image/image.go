@@ -47,15 +47,15 @@ const (
 	Store      = "cuda-runpath.store"
 )
 
-const storeSays = "its paths have another content than the one that Nix knows for them: copy nothing out of it"
+const storeSays = "its paths differ from what Nix has registered for them: copy nothing out of it"
 
 // Errors of Thin that say what to do.
 var (
 	ErrDatabase = errors.New("the image has a Nix database, which knows the content of each of its store paths: " +
 		"make it without (includeNixDB = false)")
 	errNoManifest = errors.New(
-		"there is no manifest.json in it: not an archive of `docker save`'s form, as dockerTools makes it")
-	errOCI    = errors.New("it is an OCI layout, of which nothing is rewritten here: " + convert + ociArchive)
+		"it has no manifest.json: not an archive as `docker save` and dockerTools make it")
+	errOCI    = errors.New("it is an OCI layout, which this program does not rewrite: " + convert + ociArchive)
 	errZstd   = errors.New("it is compressed by zstd: " + convert + dockerArchive)
 	errPacked = errors.New("it is compressed by itself: " + convert + dockerArchive)
 )
@@ -181,7 +181,7 @@ func (w *work) temporary() (*os.File, error) {
 	}
 	f, err := regular.NewNameless(int(dir.Fd()), fmt.Sprintf("image-%d", len(w.scratch)))
 	if err != nil {
-		return nil, fmt.Errorf("making a file in %s for the time of the work: %w", dir.Name(), err)
+		return nil, fmt.Errorf("making a temporary file in %s: %w", dir.Name(), err)
 	}
 	w.scratch = append(w.scratch, f)
 	return f.File, nil
@@ -253,7 +253,7 @@ func (w leaving) Write(b []byte) (int, error) {
 	if err := unix.Fstatfs(int(w.file.Fd()), &is); err == nil && is.Blocks > 0 { // else it has no size
 		block := uint64(is.Bsize)
 		if room := min(1e9, is.Blocks*block/10); is.Bavail*block < room+uint64(len(b)) {
-			return 0, fmt.Errorf("it would leave less than %s of room: write the new image to another file system",
+			return 0, fmt.Errorf("less than %s would stay free: write the new image to another file system",
 				gpucode.Megabytes(room))
 		}
 	}
@@ -274,7 +274,7 @@ func each(archive *io.SectionReader, f func(*tar.Header, *io.SectionReader) erro
 			return err
 		}
 		if h.Typeflag == tar.TypeGNUSparse || h.PAXRecords["GNU.sparse.major"] != "" || h.PAXRecords["GNU.sparse.map"] != "" {
-			return fmt.Errorf("%s: a sparse file in the form of GNU tar, which is not read here", h.Name)
+			return fmt.Errorf("%s: a sparse file of GNU tar's format, which this program does not read", h.Name)
 		}
 		switch h.Typeflag {
 		case tar.TypeLink, tar.TypeSymlink, tar.TypeChar, tar.TypeBlock, tar.TypeDir, tar.TypeFifo:
@@ -314,7 +314,7 @@ const limit = 64 << 20
 // whole returns what a text of the archive holds.
 func whole(e *entry) ([]byte, error) {
 	if e.Size > limit {
-		return nil, fmt.Errorf("%s: %d bytes, which is no text of an image", e.Name, e.Size)
+		return nil, fmt.Errorf("%s: %d bytes, too many for an image's own text", e.Name, e.Size)
 	}
 	b := make([]byte, e.Size)
 	if _, err := io.ReadFull(io.NewSectionReader(e.data, 0, e.Size), b); err != nil {
@@ -358,7 +358,7 @@ func (w *work) layers() error {
 
 // damaged says that a layer has not the digest that it must have.
 func damaged(is, want string) error {
-	return fmt.Errorf("it is damaged: its digest is %s, and the image's configuration names %q", is, want)
+	return fmt.Errorf("it is damaged: its digest is %s, but the image's configuration says %q", is, want)
 }
 
 // configuration reads an image's.

@@ -233,7 +233,7 @@ func TestUnpackingLeavesRoom(t *testing.T) {
 	for _, c := range []struct {
 		size int
 		want string
-	}{{size / 4, ""}, {size - size/12, "unpacking: it would leave less than 2.1 MB of room: write the new image to another file system"}} {
+	}{{size / 4, ""}, {size - size/12, "unpacking: less than 2.1 MB would stay free: write the new image to another file system"}} {
 		var packed bytes.Buffer
 		w := gzip.NewWriter(&packed)
 		io.WriteString(w, save(archive(file{"zeros", strings.Repeat("\x00", c.size)})))
@@ -393,7 +393,7 @@ func TestRefused(t *testing.T) {
 		"no digests":          {described(`{}`, file{"l", text}), "c: it has digests of 0 layers, and manifest.json names 1"},
 		"rootfs is null":      {described(`{"rootfs":null}`, file{"l", text}), "c: it has digests of 0 layers"},
 		"a digest more":       {described(`{"rootfs":{"diff_ids":["sha256:`+digest(text)+`","sha256:0"]}}`, file{"l", text}), "c: it has digests of 2 layers"},
-		"another digest":      {described(`{"rootfs":{"diff_ids":["sha256:`+digest("")+`"]}}`, file{"l", text}), "layer l: it is damaged: its digest is sha256:" + digest(text) + ", and the image's configuration names \"sha256:" + digest("")},
+		"another digest":      {described(`{"rootfs":{"diff_ids":["sha256:`+digest("")+`"]}}`, file{"l", text}), "layer l: it is damaged: its digest is sha256:" + digest(text) + ", but the image's configuration says \"sha256:" + digest("")},
 		"a digest alone":      {described(`{"rootfs":{"diff_ids":["`+digest(text)+`"]}}`, file{"l", text}), "layer l: it is damaged"},
 		"a layer cut off":     {strings.Replace(save(text), "text\n", "tex!\n", 1), "it is damaged"},
 		"of two images one":   {twice(text), "layer l: it is damaged"},

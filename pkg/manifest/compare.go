@@ -689,7 +689,7 @@ func (f *files) library(was, is Library, how string, lostLink bool) {
 		f.say(Stub, "loads a stub in place of %s%s", name(is.Name), how)
 		return
 	case was.Driver == stub && is.Driver != stub:
-		f.say(Stub, "%s%s is no stub any more", name(is.Name), how)
+		f.say(Stub, "%s%s is no longer a stub", name(is.Name), how)
 		return
 	case was.Driver != is.Driver:
 		if is.Driver == string(explain.FromNowhere) && !lostLink {

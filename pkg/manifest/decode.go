@@ -58,7 +58,7 @@ func Decode(from io.Reader, tell func(*File)) (*Document, error) {
 					return err
 				}
 				if !slices.Contains(kinds, f.Kind) {
-					return fmt.Errorf("%q is of the kind %q, which there is not", f.Path, f.Kind)
+					return fmt.Errorf("%q has an unknown kind, %q", f.Path, f.Kind)
 				}
 				if f.PathBytes != nil {
 					f.Path = string(f.PathBytes)

@@ -20,7 +20,7 @@ var ErrNotRegular = errors.New("not a regular file")
 var ErrLink = errors.New("is a symbolic link")
 
 // ErrChanged is the error if a name no longer leads to what was looked at.
-var ErrChanged = errors.New("was changed or exchanged by another process meanwhile; nothing was written")
+var ErrChanged = errors.New("another process changed or replaced it meanwhile; nothing was written")
 
 // descriptors is where the kernel shows this process's own descriptors as links.
 const descriptors = "/proc/self/fd"

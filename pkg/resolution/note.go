@@ -36,8 +36,8 @@ func (p Place) Directory() (entry string, ok bool) { return strings.CutPrefix(st
 
 // Errors of Parse.
 var (
-	errUnread    = errors.New("its description is not read: it has no pair, or does not end in two NULs")
-	errMalformed = errors.New("a name without a place: the loader that comes to it reads the note no more")
+	errUnread    = errors.New("the loader does not read its description, which has no pair or does not end in two NULs")
+	errMalformed = errors.New("a name without a place: the loader stops reading the note there")
 )
 
 // Parse reads the description of a note as the loader does (_dl_find_nixos_cache and

@@ -67,7 +67,7 @@ func Literally(entries []string) string {
 
 // What is wrong with such entries; NotAToken of the token.
 const (
-	NotAToken  = "has %s, which the loader does not know: it takes it for a part of a file name"
+	NotAToken  = "has %s, which the loader does not know and takes as part of a file name"
 	IsRelative = "is relative: it is searched below the working directory"
 )
 

@@ -196,7 +196,7 @@ func (p *Place) packages(l *loader.Loader, walks []string) (all []string) {
 		}
 	}
 	if left > 0 {
-		p.Left = fmt.Sprintf("what .pth files name has more than %d names: not looked into: %s and %d other directories",
+		p.Left = fmt.Sprintf(".pth files name directories with more than %d names; not examined: %s and %d other directories",
 			mostNamed, p.Left, left-1)
 	}
 	return all

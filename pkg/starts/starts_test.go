@@ -308,7 +308,7 @@ func TestPlaceOfWhatAPathFileNames(t *testing.T) {
 		{"/src\n/src/./\n/other\n", "/src/m.so /src/pkg/_c.so /src/pkg/sub/deep/d.so", ""},
 		{"/linked\n", "/src/m.so /src/pkg/_c.so /src/pkg/sub/deep/d.so", ""},
 		{"/venv\n/venv/lib\n", "", ""},
-		{"/many\n/src\n", "", "what .pth files name has more than 20000 names: not looked into: /many and 1 other directories"},
+		{"/many\n/src\n", "", ".pth files name directories with more than 20000 names; not examined: /many and 1 other directories"},
 	} {
 		s := newStage(t)
 		const site = "/venv/lib/python3.12/site-packages"

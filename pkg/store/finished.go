@@ -91,9 +91,9 @@ type FinishedError struct{ Object string }
 // Error says what to do instead.
 func (e *FinishedError) Error() string {
 	return fmt.Sprintf(
-		"is in a finished path of a Nix store (%s), which is not edited, for Nix would call it modified: change the "+
+		"is in a finished path of a Nix store (%s) and is not edited, because Nix would call it modified: change the "+
 			"package, or edit a copy. "+
-			"In a build that made its output by cp -a: chmod -R u+w first. --even-in-store edits it all the same", e.Object)
+			"In a build that made its output by cp -a: chmod -R u+w first. --even-in-store edits it anyway", e.Object)
 }
 
 // Refuse returns why a file or directory is not to be edited, or nil; it is for [tree.Options].

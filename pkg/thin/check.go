@@ -130,7 +130,7 @@ func (c *comparer) container(a, b *gpucode.Container) error {
 		c.marked = true
 	}
 	if empty, err := zerosBut(c.after, hole{at, c.done - at}, nil); err != nil || !empty {
-		return cmp.Or(err, fmt.Errorf("behind %#x there are no zeros", at))
+		return cmp.Or(err, fmt.Errorf("the bytes after %#x are not zeros", at))
 	}
 	return nil
 }
@@ -156,7 +156,7 @@ func sameFor(a, b *gpucode.Container, t gpucode.Target) error {
 	is, now := b.On(t.Capability, gpucode.Version{})
 	if was != is || (old == nil) != (now == nil) || old != nil &&
 		(old.Kind != now.Kind || old.Arch != now.Arch || old.Version != now.Version || old.Unpacked != now.Unpacked) {
-		return fmt.Errorf("a GPU of %v takes other code than before", t.Capability)
+		return fmt.Errorf("a GPU of %v would run other code than before", t.Capability)
 	}
 	covered := false // by a cubin of which all is known
 	for i := range a.Entries {

@@ -81,7 +81,7 @@ func (p *Plan) cut(r io.ReaderAt, size int64, f *gpucode.File) (*Cut, error) {
 		return nil, err
 	}
 	if !nothing && len(holes) > 0 {
-		return nil, fmt.Errorf("%w: %d bytes are appended to it, which somebody may look for at their place", ErrNoCut,
+		return nil, fmt.Errorf("%w: %d bytes are appended to it, and a program may look for them at their offset", ErrNoCut,
 			uint64(size)-end)
 	}
 	slices.SortFunc(holes, func(a, b hole) int { return cmp.Or(cmp.Compare(b.size, a.size), cmp.Compare(a.off, b.off)) })
@@ -104,7 +104,7 @@ func (p *Plan) cut(r io.ReaderAt, size int64, f *gpucode.File) (*Cut, error) {
 		}
 	}
 	if c.im.Phoff != c.im.EhdrSize() { // as BOLT's table of many unused ones, which could be cut itself
-		return nil, fmt.Errorf("%w: its program headers are at %#x, not behind the ELF header", ErrNoCut, c.im.Phoff)
+		return nil, fmt.Errorf("%w: its program headers are at %#x, not right after the ELF header", ErrNoCut, c.im.Phoff)
 	}
 	c.holes = holes[:n]
 	sort(c.holes)

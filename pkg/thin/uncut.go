@@ -41,7 +41,7 @@ func (c *Cut) Check(copied io.ReaderAt, size int64) error {
 		})
 		for k := 0; cut && k < len(code.Containers); k++ {
 			if o := &code.Containers[k]; o.Damage != nil && o.Off >= s.Off && o.Off-s.Off < s.Size {
-				return fmt.Errorf("%w: what is cut may be of the container at %#x, which cannot be read to its end",
+				return fmt.Errorf("%w: the container at %#x cannot be read to its end, and what is cut may belong to it",
 					ErrCheck, o.Off)
 			}
 		}

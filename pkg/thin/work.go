@@ -55,7 +55,7 @@ func Decide(r io.ReaderAt, size int64, head []byte, o Options, length Length,
 	}
 	switch {
 	case len(w.Code.Containers) == 0 && len(w.Code.Bundles) > 0:
-		return nil, skipped("its code is for AMD GPUs, which is not taken out")
+		return nil, skipped("its code is for AMD GPUs, and is not thinned")
 	case len(w.Code.Containers) == 0:
 		return nil, skipped("no GPU code")
 	}
@@ -75,7 +75,7 @@ func Decide(r io.ReaderAt, size int64, head []byte, o Options, length Length,
 	}
 	if why := signed(w.from, w.size, head); why != "" {
 		w.Plan, w.Cut = &Plan{options: o, All: w.Plan.All, Left: w.Plan.Left}, nil
-		w.Uncut = "it is left as it is: " + why + ", which any change makes void; --cut thins it all the same"
+		w.Uncut = "it is left as it is: " + why + ", which any change makes void; --cut thins it anyway"
 	} else if w.Cut != nil {
 		if why := bound(w.from, w.size, head, debug); why != "" {
 			w.Cut, w.Uncut = nil, fmt.Sprintf("%v: %s; --cut cuts it anyway", ErrNoCut, why)

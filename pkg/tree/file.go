@@ -447,7 +447,7 @@ func (f *File) restore(fd int, mode uint32, caps []byte) error {
 		var now unix.Stat_t // chmod(2): a caller outside the file's group gets neither the bit nor an error
 		if unix.Fstat(fd, &now) == nil && mode&unix.S_ISGID != 0 && now.Mode&unix.S_ISGID == 0 {
 			errs = append(errs,
-				errors.New("the file was edited, but its set-group-ID bit is lost, for only its group and root can set it"))
+				errors.New("the file was edited, but lost its set-group-ID bit, which only its group and root can set"))
 		}
 	}
 	if caps != nil {

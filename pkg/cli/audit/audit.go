@@ -122,7 +122,7 @@ func auditPaths(s *session.Session, c *command.Line) error {
 	}
 	if options.Noted = c.Bool("closure"); options.Noted {
 		if out.rooted {
-			return command.Misuse("--closure asks this machine's Nix, which knows nothing of a store below --root")
+			return command.Misuse("--closure asks this machine's Nix, which does not know a store below --root")
 		}
 		if out.roots, out.all, err = audit.Closure(s.Paths); err != nil {
 			return err

@@ -397,7 +397,7 @@ func (a *autoPatchelf) run() error {
 		if records != nil {
 			for _, file := range records.Replaced {
 				a.Log.WithField("path", file).Info(
-					"replaced the record of another directory that had this name before")
+					"replaced a record left by another directory of this name")
 			}
 		}
 		return a.report(index, resolver, plans, stopped)
@@ -852,5 +852,5 @@ func undo(s *session.Session, c *command.Line) error {
 // keptRPath says why a file has a DT_RPATH.
 func keptRPath(loss fixup.Loss) string {
 	return fmt.Sprintf(
-		"DT_RPATH, because libraries inherit it and so find %s; --force-runpath writes DT_RUNPATH all the same", loss)
+		"DT_RPATH, because libraries inherit it and so find %s; --force-runpath writes DT_RUNPATH anyway", loss)
 }

@@ -189,7 +189,7 @@ func (l *gpuList) run(s *session.Session) error {
 			sum.Bytes += r.Bytes
 			sum.sum.Merge(r.sum)
 			if r.NoSections {
-				r.Warn = append(r.Warn, "has no section headers: what its containers are for is not known")
+				r.Warn = append(r.Warn, "has no section headers, which say what its GPU code is for")
 			}
 			for _, d := range r.Damaged {
 				r.Warn = append(r.Warn, "GPU code: "+d)

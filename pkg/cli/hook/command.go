@@ -59,7 +59,7 @@ func (b *build) tell(moment string, stdin io.Reader) error {
 		do, known = func() error { return b.onFiles(moment, b.settings["arguments"].values) }, true
 	}
 	if !known {
-		return command.Misusef("there is no moment %q", moment)
+		return command.Misusef("%q is not a moment of a build", moment)
 	}
 	text, err := io.ReadAll(stdin)
 	if err != nil {

@@ -135,9 +135,9 @@ func TestFixup(t *testing.T) {
 		{"ignored", state{"noRunpathAmbiguityIgnore": {" lib*.so\n\tlibx.so.1 "}}, []string{check + "--compat /C " + nix + "--ignore lib*.so --ignore libx.so.1 -- OUT"}},
 		{"flags of one tool", state{"autoAddDriverRunpathFlags": {"--when needed"}, "autoAddDriverRunpathFlagsArray": {"--x", "a b"}}, []string{
 			"run /T/bin/stubReplace COMMON --compat /C -- OUT", "run /T/bin/autoAddDriverRunpath COMMON --compat /C --when needed --x a b -- OUT", "run /T/bin/addCudaCompatRunpath COMMON --compat /C -- OUT"}},
-		{"a flag that all must hear", state{"stubReplaceFlags": {"--force-rpath"}}, []string{"log warning: --force-rpath is in the flags of one tool alone, and the one that runs last decides; give it to each of them"}},
-		{"a setting that all must hear", state{"stubReplaceFlags": {"--position=last"}}, []string{"log warning: --position is in the flags of one tool alone, and the one that runs last decides; set driverLinkPosition in its place"}},
-		{"the same, and another flag", state{"stubReplaceFlags": {"--position=last --verbose"}}, []string{"log warning: --position is in the flags of one tool alone"}},
+		{"a flag that all must hear", state{"stubReplaceFlags": {"--force-rpath"}}, []string{"log warning: --force-rpath is in the flags of only one tool, and the tool that runs last decides; give it to each of them"}},
+		{"a setting that all must hear", state{"stubReplaceFlags": {"--position=last"}}, []string{"log warning: --position is in the flags of only one tool, and the tool that runs last decides; set driverLinkPosition in its place"}},
+		{"the same, and another flag", state{"stubReplaceFlags": {"--position=last --verbose"}}, []string{"log warning: --position is in the flags of only one tool"}},
 		{"flags of another kind", state{"stubReplaceFlags!": {"x"}}, []string{"error stubReplaceFlags must be a string or a list, not an attribute set", "status 1"}},
 		{"thin, no list", state{"cudaThin": {"1"}}, []string{"error cudaThin: for which GPUs? Add a line to the package, such as cudaCapabilities = cudaPackages.flags.cudaCapabilities;", "status 1"}},
 		{"check, no list", state{"cudaRunpathCheckCapabilities": {"1"}}, []string{"error cudaRunpathCheckCapabilities: for which GPUs?", "status 1"}},
@@ -155,7 +155,7 @@ func TestFixup(t *testing.T) {
 		{"thin, switched off", state{"cudaThin": {"1"}, "dontThinCuda": {"1"}}, []string{"log thinCuda: switched off by dontThinCuda"}},
 		{"autoPatchelf in a phase", state{"cudaRunpathAutoPatchelf": {"1"}, "NIX_BINTOOLS": {"/B"}}, []string{
 			"run /T/bin/autoPatchelf --jobs 2 --ignore-missing --paths OUT", together}},
-		{"two releases", state{"cudaRunpathGiven": append(slices.Clone(four), "program=1.1.0 /U")}, []string{"error the hooks of this build are of different releases: 1.0.0 (/T), 1.1.0 (/U). Take all of them from one place", "status 1"}},
+		{"two releases", state{"cudaRunpathGiven": append(slices.Clone(four), "program=1.1.0 /U")}, []string{"error this build mixes hooks of different releases: 1.0.0 (/T), 1.1.0 (/U). Take all of them from one release", "status 1"}},
 		{"one release at two store paths", state{"cudaRunpathGiven": append(slices.Clone(four), "program=1.0.0 /U")}, usual},
 		{"what the hooks brought is gone", state{"cudaRunpathGiven": {"none"}}, []string{"error what the hooks of this build brought is lost", "status 1"}},
 		{"a phase that no list has", state{"postPatchelfPhase": {"x"}}, slices.Concat([]string{"log warning: postPatchelfPhase is set and does not run: no list of phases has it; postPhases = [ \"postPatchelfPhase\" ]"}, usual)},

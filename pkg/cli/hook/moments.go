@@ -81,7 +81,7 @@ func (b *build) fixup() error {
 		return err
 	}
 	if flag, remedy := disagreeing(walks); flag != "" {
-		b.note(fmt.Sprintf("warning: %s is in the flags of one tool alone, and the one that runs last decides; %s",
+		b.note(fmt.Sprintf("warning: %s is in the flags of only one tool, and the tool that runs last decides; %s",
 			flag, remedy))
 	}
 	late := b.wantsStubs() && b.text("cudaRunpathStubs") == ""
@@ -168,7 +168,7 @@ func (b *build) oneRelease() error {
 		}
 	}
 	if len(releases) > 1 {
-		return fmt.Errorf("the hooks of this build are of different releases: %s. Take all of them from one place",
+		return fmt.Errorf("this build mixes hooks of different releases: %s. Take all of them from one release",
 			strings.Join(both, ", "))
 	}
 	return nil
@@ -362,7 +362,7 @@ func (b *build) end() error {
 		var said bytes.Buffer
 		if b.start(&said, &said, nil, argv[0], argv[1:]...) != 0 {
 			b.log.Write(said.Bytes())
-			b.fail(tool + " finds this after a phase behind fixup changed files")
+			b.fail(tool + " finds this because a phase after fixup changed files")
 			failed = true
 		}
 	}

@@ -23,7 +23,7 @@ func TestThreeSentences(t *testing.T) {
 	}{
 		"works":     {hosttest.Core("opt/mine", "535.1.2").With(hosttest.Loaded("535.1.2")), 0, "true", "Nothing was found that keeps /app from working."},
 		"cannot":    {hosttest.Loaded("535.1.2"), 1, "false", "/app cannot work here as it is: see the lines marked BAD."},
-		"not known": {hosttest.Tree{"opt/mine/libcuda.so.1": hosttest.Lib("libcuda.so.1")}.With(hosttest.Loaded("535.1.2")), 0, "null", "It is not known whether /app works here, because nothing says whether /opt/mine/libcuda.so.1, which the program finds, has the kernel module's version."},
+		"not known": {hosttest.Tree{"opt/mine/libcuda.so.1": hosttest.Lib("libcuda.so.1")}.With(hosttest.Loaded("535.1.2")), 0, "null", "It is not known whether /app works here, because /opt/mine/libcuda.so.1, which the program finds, may be of another version than the kernel module."},
 	} {
 		tree := interp.With(c.files).Make(t)
 		for _, node := range []string{"nvidiactl", "nvidia0", "nvidia-uvm"} {

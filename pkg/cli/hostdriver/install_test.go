@@ -305,7 +305,7 @@ func TestSomebodyElsesUnit(t *testing.T) {
 // Where nothing reads the files, that is said; where systemd is there, it is not.
 func TestTmpfilesWithoutSystemd(t *testing.T) {
 	tree := hostTree(t)
-	const says = "for there is no systemd"
+	const says = "without systemd nothing here reads these files"
 	if status, said := runs("tmpfiles", "--root", tree, "--program", "/p"); status != 0 || strings.Count(said, says) != 1 {
 		t.Errorf("status %d, %q", status, said)
 	}

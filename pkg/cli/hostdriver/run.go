@@ -106,7 +106,7 @@ func (c *call) prepare(r *run.Run, dirs []string, choice compat.Choice) error {
 	err := c.inCache(r, dirs, choice)
 	if err != nil && r.Method != run.Namespace && !c.IsSet("from") && !path.IsAbs(string(choice)) && c.host.Root.IsHost() {
 		if file := c.offered(); file != "" {
-			c.log("no driver is in a place that is known; LD_LIBRARY_PATH has %s, and is left as it is", file)
+			c.log("no driver was found in the known places; LD_LIBRARY_PATH names %s, and is left as it is", file)
 			r.Method = run.AsIs
 			return nil
 		}

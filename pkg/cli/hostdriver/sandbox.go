@@ -106,7 +106,7 @@ func configure(l *command.Line) error {
 			continue // which is said of it below
 		}
 		if err := c.host.Trusted(at); err != nil {
-			return fmt.Errorf("%s: %w, and with it what every build starts", at, err)
+			return fmt.Errorf("%s, which names what every build starts: %w", at, err)
 		}
 	}
 	program, err := install.ChooseProgram(c.host, c.String("program"), "sandbox")

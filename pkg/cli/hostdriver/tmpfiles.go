@@ -40,7 +40,7 @@ garbage collector root) or in /usr, else a copy in /usr/local/libexec.`,
 		dryRunFlag, jsonFlag, quietFlag},
 	Action: on(func(c *call) error {
 		if dir := c.String("compat"); dir != "" && !path.IsAbs(dir) {
-			return command.Misusef("--compat %q: an absolute path is needed, for the service starts in another directory", dir)
+			return command.Misusef("--compat %q: an absolute path is needed: the service starts in another directory", dir)
 		}
 		all, err := c.drivers(c.host.Excluding(c.machine, c.prefix))
 		if err != nil {
@@ -115,7 +115,7 @@ func (c *call) boot(to *host.Host, files []made.File) error {
 				return err
 			}
 		}
-		return command.Misusef("--part %s: there is none where the libraries are in the directory that programs see", part)
+		return command.Misusef("--part %s: programs see the directory of the libraries itself, so there are no parts", part)
 	}
 	changed, dryRun := map[string]bool{}, c.Bool("dry-run")
 	if !dryRun {
@@ -129,7 +129,7 @@ func (c *call) boot(to *host.Host, files []made.File) error {
 	}
 	if !dryRun && !c.IsSet("write") && !readsBootFiles(to) {
 		c.complain(
-			"nothing here reads these files, for there is no systemd: have hostDriver install started at each boot, and after " +
+			"without systemd nothing here reads these files: start hostDriver install at each boot, and after " +
 				"an upgrade of the driver")
 	}
 	switch {

@@ -133,7 +133,7 @@ func listReferences(s *session.Session, to string, failOn []references.Pattern) 
 		End: func(all *session.Summary, dropped int) (any, string) {
 			sum.Failed, sum.Stopped = all.Failed, all.Stopped
 			if failOn != nil && dropped+sum.Files+sum.Failed == 0 {
-				s.Log.Warn("nothing was checked: there is no file")
+				s.Log.Warn("nothing was checked: there are no files")
 			}
 			return &sum, sum.String()
 		},

@@ -53,7 +53,7 @@ wheel's RECORD do not match. --dry-run says how much would go.`,
 			{Name: "keep-length", Usage: "keep the length of files: removed code only becomes holes"},
 			{Name: "cut", Usage: "also cut programs and libraries that have a debug file, and thin those that have a signature"},
 			{Kind: command.String, Name: "image",
-				Usage: "PATH is a container image, as dockerTools makes it; write the thinned one to `FILE`"},
+				Usage: "PATH is a container image made by dockerTools; write the thinned image to `FILE`"},
 			flags.Nix("a GPU of a number that is not known is a warning"),
 			flags.Store, flags.EvenInStore, flags.Malformed, command.DryRunFlag, command.JSONFlag, flags.Jobs,
 			command.VerboseFlag("also say what is left, and why"), command.QuietFlag("report problems only"),
@@ -350,7 +350,7 @@ func (r *thinned) report(s *session.Session, f *tree.File, result *edit.Result) 
 		r.Line = removed(s, r.Entries, r.all, &thinSummary{Code: r.Code, Freed: r.Freed, Cut: r.Cut, Blanked: r.Blanked})
 	}
 	if r.Marked != nil && !*r.Marked {
-		r.Warn = append(r.Warn, "there is no room for the mark that says for which GPUs it was thinned")
+		r.Warn = append(r.Warn, "the file has no room for a note of the GPUs that it was thinned for")
 	}
 	if r.Uncut != "" {
 		r.Info = append(r.Info, r.Uncut)

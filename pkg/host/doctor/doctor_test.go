@@ -96,7 +96,7 @@ func TestDiagnosis(t *testing.T) {
 			"warning device nodes: /dev/nvidiactl is missing: the driver"}},
 		"no nodes, as root, and no module": {files: core("usr/lib64", version).With(copies), root: true, says: []string{"bad device nodes: there is no GPU", "bad device nodes: /dev/nvidiactl is missing"}},
 		"another device in a node's place": {files: good.With(tree{"proc/devices": "Character devices:\n  1 mem\n195 nvidia\n195 nvidiactl\n508 nvidia-uvm\n\nBlock devices:\n"}), says: []string{
-			"bad device nodes: /dev/nvidiactl is a device of another module than NVIDIA's", "(100)"}},
+			"bad device nodes: /dev/nvidiactl is not a device of NVIDIA's module", "(100)"}},
 		"a wrapper that hides the GPU": {files: good.With(interp).With(tree{"p": program("/run/opengl-driver/lib", "libcuda.so.1", "libc.so.6"), "app": "#!/bin/sh\nexec env CUDA_VISIBLE_DEVICES=-1 /p\n"}), program: "/app",
 			says: []string{"bad GPU: CUDA_VISIBLE_DEVICES=-1 leaves no GPU [/app] -> take CUDA_VISIBLE_DEVICES out of /app (100)"}},
 		"a wrapper that hides the GPU of a program without CUDA": {files: good.With(interp).With(tree{"p": program("", "libc.so.6"), "app": "#!/bin/sh\nexec env CUDA_VISIBLE_DEVICES=-1 /p\n"}), program: "/app", works: true, never: "leaves no GPU"},
@@ -111,9 +111,9 @@ func TestDiagnosis(t *testing.T) {
 		"links":                    {files: good, works: true, says: []string{"warning driver link: /run/opengl-driver/lib holds links, and through links", "run-time compilation fails, and EGL", "sudo hostDriver install (221)"}},
 		"copies of an old driver, the line alone": {files: core("usr/lib64", version).With(devices).With(loaded(version)).With(installed("525.60.13")), says: []string{
 			"bad driver link: /run/opengl-driver/lib leads to driver 525.60.13, but the kernel module is " + version,
-			"warning driver link: only the line for tmpfiles.d is left of what renews it", "sudo hostDriver tmpfiles"}},
+			"warning driver link: nothing but the line for tmpfiles.d renews it", "sudo hostDriver tmpfiles"}},
 		"copies, the line alone": {files: core("usr/lib64", version).With(devices).With(loaded(version)).With(installed(version)), works: true, says: []string{
-			"ok driver link: /run/opengl-driver/lib holds 4 names", "only the line for tmpfiles.d is left"}},
+			"ok driver link: /run/opengl-driver/lib holds 4 names", "nothing but the line for tmpfiles.d renews it"}},
 		"copies, and the unit": {files: core("usr/lib64", version).With(devices).With(loaded(version)).With(installed(version)).With(tree{"etc/systemd/system/hostDriver.service": ""}), works: true, says: []string{
 			"ok driver link: /run/opengl-driver/lib holds 4 names"}, never: "only the line|holds links"},
 		"no NVML, no compiler":      {files: good, without: "usr/lib64/libnvidia", works: true, says: []string{"warning driver libraries: no libnvidia-ml.so", "warning driver libraries: no libnvidia-ptxjitcompiler.so, so no PTX compiler (Triton, numba, code for a newer GPU than it was built for) [/usr/lib64] -> install it with the driver (Debian: libnvidia-ptxjitcompiler1) (221)"}},
@@ -135,9 +135,9 @@ func TestDiagnosis(t *testing.T) {
 		"a program with a driver of its own, another": {files: devices.With(loaded("545.23.06")).With(interp).With(core("opt/mine", version)).With(tree{"app": program("/opt/mine", "libcuda.so.1", "libc.so.6")}), program: "/app",
 			says: []string{"bad driver libraries: no NVIDIA driver found"}},
 		"a program with a driver of its own, of no version": {files: devices.With(loaded(version)).With(interp).With(tree{"opt/mine/libcuda.so.1": lib("libcuda.so.1"), "app": program("/opt/mine", "libcuda.so.1", "libc.so.6")}), program: "/app", works: true, unknown: true,
-			says: []string{"warning driver libraries: nothing says whether /opt/mine/libcuda.so.1, which the program finds, has the kernel module's version"}},
+			says: []string{"warning driver libraries: /opt/mine/libcuda.so.1, which the program finds, may be of another version than the kernel module"}},
 		"a program with a driver of its own, of no version, beside the host's": {files: good.With(interp).With(tree{"opt/mine/libcuda.so.1": lib("libcuda.so.1"), "app": program("/opt/mine", "libcuda.so.1", "libc.so.6")}), program: "/app", works: true, unknown: true,
-			says: []string{"warning libcuda.so.1: nothing says whether /opt/mine/libcuda.so.1, which the program finds, has the kernel module's version, and it is not the driver's in /usr/lib64"}},
+			says: []string{"warning libcuda.so.1: /opt/mine/libcuda.so.1, which the program finds, may be of another version than the kernel module, and it is not the driver's in /usr/lib64"}},
 		"a program with a stub, and no driver": {files: devices.With(loaded(version)).With(interp).With(core("opt/stubs", version)).With(tree{"app": program("/opt/stubs", "libcuda.so.1", "libc.so.6")}), program: "/app",
 			says: []string{"bad driver libraries: no NVIDIA driver found"}},
 		"a program of musl's": {files: good.With(tree{"lib/ld-musl-x86_64.so.1": musl, "app": tinyelf.Object{Interp: "/lib/ld-musl-x86_64.so.1"}}), program: "/app", works: true, says: []string{"note program: its loader is musl's"}},

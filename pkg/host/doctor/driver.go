@@ -227,7 +227,7 @@ func (h *Doctor) checkDevices(d *Diagnosis, k host.Kind) {
 			d.add(subject, Bad, node, fix, "%s is not a device", node)
 		case len(majors) > 0 && !majors[major(info)]:
 			fix := cmp.Or(fixes[node], fixes["/dev/nvidiactl"])
-			d.add(subject, Bad, node, fix, "%s is a device of another module than NVIDIA's", node).Error = 100
+			d.add(subject, Bad, node, fix, "%s is not a device of NVIDIA's module", node).Error = 100
 		case h.Root.IsHost() && unix.Access(node, unix.R_OK|unix.W_OK) != nil,
 			!h.Root.IsHost() && info.Mode().Perm()&0o006 != 0o006:
 			fix := h.sudo("chmod a+rw " + node)
@@ -360,7 +360,7 @@ func (h *Doctor) newestGLIBC(name string, versions func(*elfimage.Image) ([]elfi
 	return newest
 }
 
-const noVersion = "nothing says whether %s, which the program finds, has the kernel module's version"
+const noVersion = "%s, which the program finds, may be of another version than the kernel module"
 
 // compare says where a program finds another libcuda.so.1 than the host's driver, and its name has no version, as in an
 // image that has one of its own in the place that a container's runtime mounts the host's beside.
@@ -409,7 +409,7 @@ func (h *Doctor) checkLimit(d *Diagnosis, drv *host.Driver) {
 	}
 	if limit.Cur < uint64(info.Totalram)*uint64(info.Unit)+h.GPUMemory(drv) {
 		d.doubt("address space", "ulimit -v", "ulimit -v unlimited",
-			"the limit of the address space is %d GB, less than the memory of the host and its GPUs: CUDA may answer 2",
+			"the address space is limited to %d GB, less than the memory of the host and its GPUs: CUDA may fail with 2",
 			limit.Cur>>30)
 	}
 }

@@ -116,7 +116,7 @@ func (h *Doctor) checkInstallation(d *Diagnosis, link string, lib host.Library) 
 	}
 	if h.OwnLink(path.Dir(link)) != "" && h.Root.Exists(host.TmpfilesConf) && !h.Root.Exists(host.ServiceFile) {
 		d.add("driver link", Warning, host.TmpfilesConf, h.itself()+" tmpfiles"+h.prefixFlag(),
-			"only the line for tmpfiles.d is left of what renews it: after an upgrade of the driver, the copies are still the "+
+			"nothing but the line for tmpfiles.d renews it: after an upgrade of the driver, the copies are still the "+
 				"old one's")
 	}
 }

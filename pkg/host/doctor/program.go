@@ -263,8 +263,7 @@ func (h *Doctor) checkDriver(d *Diagnosis, its *explain.Case, linkWorks bool) {
 	switch {
 	case !d.asks:
 		d.add(driver.LibCUDA, Note, load.Main.Path, "",
-			"neither it nor its libraries ask for CUDA or the driver; whether it opens them in another way, as interpreters "+
-				"do, is not known")
+			"neither it nor its libraries ask for CUDA or the driver; it may open them in another way, as interpreters do")
 	case len(all) == 0 && d.parts == nil && its.NeedsDriver(nil): // the toolkit's libraries open it
 		all = append(all, its.Verdict(its.Find(driver.LibCUDA)))
 	}

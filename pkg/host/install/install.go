@@ -110,7 +110,7 @@ func (s Site) Fit(h *host.Host, link string, copies bool) error {
 		seen = path.Dir(seen)
 	}
 	if err := h.Trusted(seen); err != nil {
-		return fmt.Errorf("%s: %w, and with it the libraries that programs load", path.Dir(link), err)
+		return fmt.Errorf("%s, for the libraries that programs load: %w", path.Dir(link), err)
 	}
 	at := s.dir(link)
 	if s.State != "" {
@@ -121,7 +121,7 @@ func (s Site) Fit(h *host.Host, link string, copies bool) error {
 			}
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w, and with it the libraries that programs load: name another directory with --state-dir",
+			return fmt.Errorf("%s, for the libraries that programs load: %w; name another directory with --state-dir",
 				s.State, err)
 		}
 	}

@@ -40,7 +40,7 @@ func ChooseProgram(h *host.Host, named, purpose string) (*Program, error) {
 		if h.Root.IsHost() { // in a tree, it may come later
 			if info, err := h.Root.Stat(named); err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
 				return nil, fmt.Errorf("%s: root could not start it: %w", named,
-					cmp.Or(host.Reason(err), errors.New("it is no program")))
+					cmp.Or(host.Reason(err), errors.New("it is not a program")))
 			}
 		}
 		return judged(h, path.Clean(named), purpose)

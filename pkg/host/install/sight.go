@@ -142,7 +142,7 @@ func (v *sight) replaceable() error {
 	return nil
 }
 
-var errMore = errors.New("holds what hostDriver did not make, and is to be a link: move that away first")
+var errMore = errors.New("must become a link, but holds files that hostDriver did not make: move them away first")
 
 // aside is what the names begin with of what is to take the link's place, or had it.
 func (v *sight) aside() string { return "." + v.name + generation }

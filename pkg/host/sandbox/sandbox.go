@@ -137,7 +137,7 @@ func Paths(h *host.Host, m host.Machine, prefix string, openCache func() (*priva
 	if at, _ := h.Root.Resolve(path.Join(link, driver.LibCUDA)); strings.HasPrefix(at, "/nix/store/") {
 		return nil,
 			fmt.Errorf(
-				"%s leads into the Nix store: what it needs there is not known; on NixOS, use programs.nix-required-mounts, for "+
+				"%s leads into the Nix store, where its needs are not known; on NixOS, use programs.nix-required-mounts, for "+
 					"containers hardware.nvidia-container-toolkit", link)
 	}
 	if h.LinkServes(m, prefix) {
@@ -271,7 +271,7 @@ func Configure(h *host.Host, conf string, hook made.File, needed ...made.File) (
 		return "", false, err
 	}
 	if err := h.Trusted(plan.File); err != nil {
-		return "", false, fmt.Errorf("%s: %w, and with it what every build starts", plan.File, err)
+		return "", false, fmt.Errorf("%s, which names what every build starts: %w", plan.File, err)
 	}
 	old, read, err := regular.ReadBelow(in, nixconf.Hook, 1<<20)
 	switch {
