@@ -15,6 +15,14 @@ finish() {
   exit
 }
 
+# python_itself: PATH leads to Python itself. Where a version manager's shim stands before it, each start is a shell's, and
+# many processes more.
+python_itself() {
+  local python
+  python=$(python3 -c 'import os, sys; print(os.path.dirname(sys.executable))' 2>/dev/null)
+  [[ -z $python || :$PATH: == *":$python:"* ]] || PATH=$python:$PATH
+}
+
 # suite_begin NAME TOOL…: leave with a skip where a tool is missing; make $work, which is removed at the end, and $bin,
 # which holds our binaries (those of CUDA_RUNPATH_BIN where that is set) and is first in PATH.
 suite_begin() {
@@ -24,10 +32,7 @@ suite_begin() {
   for tool in go "$@"; do
     command -v "$tool" >/dev/null || { skip "everything: $tool is not installed"; finish; }
   done
-  # Python itself, found once: where it is a version manager's shim, each start is a shell's and many processes more.
-  local python
-  python=$(python3 -c 'import os, sys; print(os.path.dirname(sys.executable))' 2>/dev/null)
-  [[ -z $python || :$PATH: == *":$python:"* ]] || PATH=$python:$PATH
+  python_itself
   work=$(mktemp -d "${TMPDIR:-/tmp}/$name.XXXXXX") || exit 2
   chmod 755 "$work" # parts of some suites run as another user
   trap 'chmod -R u+w "$work" 2>/dev/null; rm -rf "$work"' EXIT # a test's own tree, Go's modules and Nix's store may be read-only

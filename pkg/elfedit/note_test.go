@@ -529,19 +529,23 @@ func TestToolsKeepTheNote(t *testing.T) {
 			t.Fatal(err)
 		}
 		changed := []byte(edit(t, built, Change{ResolutionNote: &desc, RunPath: &RunPath{elf.DT_RUNPATH, "/new"}}))
-		run := func(b []byte, what string) {
+		put := func(b []byte) {
 			t.Helper()
 			os.Remove(program)
 			if err := os.WriteFile(program, b, 0o755); err != nil {
 				t.Fatal(err)
 			}
+		}
+		run := func(b []byte, what string) {
+			t.Helper()
+			put(b)
 			if out, err := exec.Command(program).CombinedOutput(); err != nil || string(out) != "ran\n" {
 				t.Errorf("%s, %s: %v, %q", flags, what, err, out)
 			}
 		}
 		apply := func(b []byte, tool string) ([]byte, bool) {
 			args := strings.Fields(strings.ReplaceAll(tool, "FILE", program))
-			run(b, "before "+tool)
+			put(b)
 			out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
 			if err != nil {
 				t.Logf("%s: %s: %v, %.200s", flags, tool, err, out)
@@ -573,6 +577,7 @@ func TestToolsKeepTheNote(t *testing.T) {
 				run(c, one+", "+two+", our edit")
 			}
 			gone := edit(t, b, setPath(elf.DT_RUNPATH, "/none"))
+			run(gone, one+", no note")
 			for _, two := range tools {
 				if c, ok := apply(gone, two); ok {
 					c = edit(t, c, Change{ResolutionNote: &desc})

@@ -487,7 +487,7 @@ func TestEnd(t *testing.T) {
 		{`{"files":[{"path":"CHANGED","action":"edited","before":["/drv"],"after":["/drv"]}]}`, nil, 0, []string{"error CHANGED: a phase after fixup changed it", "status 1"}},
 		// It has been moved in, or its directory: its own times say nothing of that.
 		{`{"files":[{"path":"OUT/old.so","action":"edited","before":[],"after":["/drv"]}]}`, nil, 0, []string{"error OUT/old.so: a phase after fixup changed it", "status 1"}},
-		{`{"files":[]}`, nil, 1, []string{"error noRunpathAmbiguity finds this after a phase", "status 1"}},
+		{`{"files":[]}`, nil, 1, []string{"error noRunpathAmbiguity finds this because a phase after fixup", "status 1"}},
 		{`{"files":[]}`, state{"dontNoRunpathAmbiguity": {"1"}}, 1, []string{"status 0"}},
 		{`none`, nil, 1, []string{"error /T/bin/runpath normalize", "status 1"}},
 	} {

@@ -274,7 +274,7 @@ func TestStateDirectoryInAStickyOne(t *testing.T) {
 	}
 	for _, dir := range []string{"/tmp", "/tmp/x"} {
 		status, said := runs("install", "--root", tree, "--machine", "x86_64", "--state-dir", dir)
-		if status != 1 || !strings.Contains(said, "anyone can write /tmp, ") {
+		if status != 1 || !strings.Contains(said, "anyone can write /tmp; ") {
 			t.Errorf("%s: status %d, %q", dir, status, said)
 		}
 	}
