@@ -157,28 +157,39 @@ func TestProgressOfWhatWalks(t *testing.T) {
 		t.Skip("no strace here: ", err)
 	}
 	t.Chdir(t.TempDir())
-	for i := range 2 {
-		os.MkdirAll(filepath.Join("tree", fmt.Sprint(i)), 0o755)
-		shared(t, filepath.Join("tree", fmt.Sprint(i), "lib.so"))
-	}
-	for _, command := range []string{
+	commands := []string{
 		"runpath show", "runpath add /x", "runpath edit --soname x", "runpath audit", "runpath gpu", "runpath thin --for 9.0", "runpath references", "runpath scripts",
 		"noRunpathAmbiguity", "stubReplace", "autoPatchelf", "runpath manifest", "runpath explain",
-	} {
+	}
+	wait := make([]func() string, len(commands)) // all at a time, each with a tree of its own: they only wait
+	for i, command := range commands {
+		tree := fmt.Sprint("tree", i)
+		for _, dir := range []string{"0", "1"} {
+			os.MkdirAll(filepath.Join(tree, dir), 0o755)
+			shared(t, filepath.Join(tree, dir, "lib.so"))
+		}
 		words := strings.Fields(command)
 		program, err := exec.LookPath(words[0])
 		if err != nil {
 			t.Fatal(err)
 		}
-		words = slices.Concat([]string{strace, "-f", "-o", "/dev/null", "-e", "trace=getdents64", "-e", "inject=getdents64:delay_enter=250000", program}, words[1:], []string{"--jobs", "1", "tree"})
+		words = slices.Concat([]string{strace, "-f", "-o", "/dev/null", "-e", "trace=getdents64", "-e", "inject=getdents64:delay_enter=250000", program}, words[1:], []string{"--jobs", "1", tree})
 		if command == "runpath explain" { // which has no --jobs
 			words = slices.DeleteFunc(words, func(w string) bool { return w == "--jobs" || w == "1" })
 		}
 		if command == "runpath manifest" { // on a terminal it prints a document
 			words = []string{"sh", "-c", strings.Join(words, " ") + " >document"}
 		}
-		shown := onTerminal(t, 80, nil, words...)
-		if !regexp.MustCompile(`\r\x1b\[K([^\r]*[0-9] files? |looking at tree)`).MatchString(shown) {
+		s, cmd := atTerminal(t, 80, nil, words...)
+		wait[i] = func() string {
+			cmd.Wait() // the status says what is found
+			<-s.done
+			return s.shown()
+		}
+	}
+	for i, command := range commands {
+		shown := wait[i]()
+		if !regexp.MustCompile(`\r\x1b\[K([^\r]*[0-9] files? |looking at tree[0-9]+)`).MatchString(shown) {
 			t.Errorf("%s: no progress: %q", command, shown)
 		}
 		for line := range strings.Lines(shown) {
