@@ -217,6 +217,7 @@ func TestInterrupt(t *testing.T) {
 
 // A run that is stopped has not seen all that is accepted: the baseline stays.
 func TestInterruptedBaseline(t *testing.T) {
+	long(t)
 	t.Chdir(t.TempDir())
 	shared(t, "original.so", "-Wl,--enable-new-dtags,-rpath,/a:")
 	original, err := os.ReadFile("original.so")

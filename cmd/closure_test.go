@@ -22,6 +22,7 @@ func bindsStore() bool {
 // What resolution notes alone keep in a closure is counted: not what a run path, another file of the package or another
 // package names, too, and not what was asked about.
 func TestClosureKeptByNotes(t *testing.T) {
+	long(t)
 	if _, err := exec.LookPath("nix-store"); err != nil {
 		t.Skip("no nix-store")
 	}

@@ -19,6 +19,7 @@ import (
 
 // A file that is made to keep explain busy does not take more memory than the machine has.
 func TestMemoryOfAHostileFile(t *testing.T) {
+	long(t)
 	dir := t.TempDir()
 	const most = 128 << 20 // bytes
 	o := tinyelf.Object{Interp: "/lib64/ld-linux-x86-64.so.2"}
@@ -130,6 +131,7 @@ func TestReportsAreWrittenAsAShellDoes(t *testing.T) {
 // Whoever owns the directory of a report may exchange what is in it at any moment. No other
 // file gets its contents or its mode.
 func TestReportsChangeNoOtherFile(t *testing.T) {
+	long(t)
 	t.Chdir(t.TempDir())
 	shared(t, "lib.so", "-Wl,--enable-new-dtags,-rpath,/nowhere")
 	if err := os.WriteFile("victim", []byte("secret"), 0o600); err != nil {

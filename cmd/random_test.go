@@ -230,6 +230,7 @@ func kept(t *testing.T, withContents bool, dirs ...string) map[string]string {
 //
 // tests/hostile runs more of them, as root and as nobody.
 func TestRandomTrees(t *testing.T) {
+	long(t)
 	if _, err := exec.LookPath("cc"); err != nil {
 		t.Skip("no C compiler: ", err)
 	}

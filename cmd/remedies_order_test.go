@@ -20,6 +20,7 @@ var places = []string{"D/x", "D/x", "D/y", "D/z", "D/x/", "", "", "rel", "./rel"
 // The commands that one audit prints, followed in any order, settle all that they are for, and nothing else is wrong then: none
 // takes back what another one did, nor takes away together with another one what the file loads.
 func TestRemediesInAnyOrder(t *testing.T) {
+	long(t)
 	t.Chdir(t.TempDir())
 	d, _ := os.Getwd()
 	d, _ = filepath.EvalSymlinks(d)

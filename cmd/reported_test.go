@@ -396,6 +396,7 @@ func patchDynamic(t *testing.T, path string, tag, value uint64) {
 // What a tool reports is what is on the disk, whatever kinds of files it meets; and a dry run
 // says what the run then does.
 func TestWhatIsReportedIsOnTheDisk(t *testing.T) {
+	long(t)
 	if _, err := exec.LookPath("cc"); err != nil {
 		t.Skip("no C compiler: ", err)
 	}
@@ -627,6 +628,7 @@ func TestWaitingForAnotherRunEnds(t *testing.T) {
 
 // So it is of a run that is stopped, however far it has come.
 func TestWhatIsReportedOfARunThatIsStopped(t *testing.T) {
+	long(t)
 	t.Chdir(t.TempDir())
 	shared(t, "original.so", "-Wl,--enable-new-dtags,-rpath,/old")
 	original, err := os.ReadFile("original.so")

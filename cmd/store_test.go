@@ -217,6 +217,7 @@ var (
 // Of a file in a store no finding has a command that would write there, whoever reports it: a remedy says what helps today, and what
 // its package says.
 func TestRemediesOfAStore(t *testing.T) {
+	long(t)
 	seen := map[string]map[string]string{} // by identifier and program, the remedy
 	count := 0
 	said := func(t *testing.T, object, who, id, message, fix string, command []string) {

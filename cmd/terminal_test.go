@@ -202,6 +202,7 @@ func TestProgressOfWhatWalks(t *testing.T) {
 
 // So does the demonstration, which fetches 143 MB.
 func TestProgressOfTheDemo(t *testing.T) {
+	long(t)
 	library, _ := filepath.Abs("../tests/cudafiles.bash")
 	if _, err := os.Stat(library); err != nil {
 		t.Skip(err)

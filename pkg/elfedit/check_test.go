@@ -12,6 +12,9 @@ import (
 // One byte too many in the list of writes, anywhere in the file, is noticed before
 // anything is written: each byte that is not zero is somebody's.
 func TestCheckNoticesOneByteTooMany(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	for name, l := range shapes {
 		if strings.Contains(name, "across pages") || l.align > 4096 {
 			continue

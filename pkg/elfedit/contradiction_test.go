@@ -77,6 +77,9 @@ func (f headerField) put(im *image, b []byte, v uint64) {
 // with what is wrong in the file: never called a fault of this program, for a file is
 // left alone with a warning under --malformed warn, and a fault of ours is not.
 func TestCorruptedFieldIsNoFaultOfOurs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	base := map[string]shape{
 		"program":             plain().with(func(l *shape) { l.runpath = "/old/run/path" }),
 		"library with .bss":   plain().with(func(l *shape) { l.program, l.bss, l.after = false, 100, "alive" }),

@@ -355,6 +355,9 @@ func TestRemove(t *testing.T) {
 
 // patchelf 370: a file edited a thousand times is no larger than one edited once.
 func TestThousandEditsOfOneLength(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	for name, l := range shapes {
 		b := edit(t, l.build(t), setPath(elf.DT_RUNPATH, fmt.Sprintf("/%060d", 0)))
 		size := len(b)

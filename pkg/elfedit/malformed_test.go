@@ -179,6 +179,9 @@ func TestMalformed(t *testing.T) {
 
 // Cut anywhere, a file with section headers at its end is refused, with an offset.
 func TestTruncatedAnywhere(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	for name, l := range shapes {
 		if l.tail != "" || l.noSections || l.align > 4096 {
 			continue

@@ -222,6 +222,9 @@ func TestEveryPrefixOfANoteIsOldOrNew(t *testing.T) {
 // Notes of sizes that go up and down, and away and back, let the file grow no more than the
 // largest of them would.
 func TestNotesThatAlternateDoNotGrow(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	for name, l := range noteShapes() {
 		t.Run(name, func(t *testing.T) {
 			b := l.build(t)

@@ -188,6 +188,9 @@ func explained(its *explain.Case) conclusions {
 
 // Of each situation doctor, audit, explain and noRunpathAmbiguity conclude the same, as far as it is their question.
 func TestCommandsAgree(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	n := 200
 	if more, err := strconv.Atoi(os.Getenv("AGREE")); err == nil { // another number of situations
 		n = more

@@ -36,6 +36,9 @@ func kernel(p string) (host string, errno error) {
 // Paths through random trees of directories and links lead where the kernel says, whatever
 // was asked before.
 func TestPlaceIsTheKernels(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	names := []string{"a", "b", "c", ".h", "d.so"}
 	rng := rand.New(rand.NewSource(1))
 	pick := func() string { return names[rng.Intn(len(names))] }

@@ -98,6 +98,9 @@ func TestAProgramsLibraryIsThereBeforeAPluginIs(t *testing.T) {
 
 // What is kept of a start is little for each library in it, and no more where each of them lacks something.
 func TestWhatIsKeptOfManyStarts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	kept := func(length int) int64 {
 		s := newStageIn(t)
 		for _, dir := range []string{"a", "b", "c"} {

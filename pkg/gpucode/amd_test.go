@@ -91,6 +91,9 @@ func readBundles(t *testing.T, b []byte) *File {
 }
 
 func TestBundles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	plain, large := bundleOf(3000, "gfx90a:xnack+", "gfx1030"), bundleOf(900_000, "gfx906", "gfx1100")
 	for version := uint16(1); version <= 3; version++ {
 		for method := uint16(0); method <= 1; method++ {

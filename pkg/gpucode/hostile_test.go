@@ -52,6 +52,9 @@ func sound(t interface{ Fatalf(string, ...any) }, b []byte) {
 
 // 100,000 files with some bytes changed: none stops it, and what is listed lies in the file.
 func TestMutatedContainers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	all := seeds()
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same files each time
 	values := []uint64{0, 1, 7, 8, 16, 63, 64, 65, 0xBA55ED50, 1 << 31, 1<<32 - 1, 1 << 40, 1<<63 - 1, 1 << 63, 1<<64 - 64, 1<<64 - 1}

@@ -19,6 +19,9 @@ import (
 
 // Files made to keep us busy end, and say so.
 func TestHostileFilesEnd(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	within := func(t *testing.T, limit time.Duration, f func()) {
 		t.Helper()
 		done := make(chan struct{})
@@ -162,6 +165,9 @@ func TestHostileRunPaths(t *testing.T) {
 // A file with a hole may seem to have any number of symbols: more than a bound are not
 // looked at, and memory stays small.
 func TestHostileSymbolTables(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	const hole = 1 << 40
 	s := newStage(t)
 	s.noReal = true

@@ -17,6 +17,9 @@ import (
 // changed in many ways, one at a time. The kernel and the loader of this machine are the judge:
 // what they start is not refused.
 func TestWhatRunsIsNotRefused(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	if runtime.GOARCH != "amd64" {
 		t.Skip("the fields' places are those of 64-bit little-endian files")
 	}

@@ -376,6 +376,9 @@ print(*opened)
 `
 
 func TestPythonOpensTheDriverAfterTheFix(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("no python3")

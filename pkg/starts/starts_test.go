@@ -303,6 +303,9 @@ func TestModulesAreReadOnce(t *testing.T) {
 // Of what a .pth file names outside the environment only what Python can import is looked at, each directory once, and
 // of the root nothing; where a name is a link below another root, it leads to what is there.
 func TestPlaceOfWhatAPathFileNames(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	for _, c := range []struct{ pth, starts, left string }{
 		{"/\n//./\n", "", ""},
 		{"/src\n/src/./\n/other\n", "/src/m.so /src/pkg/_c.so /src/pkg/sub/deep/d.so", ""},

@@ -43,6 +43,9 @@ func editByte(f *File, off int, write func(func(Writer) error) error) error {
 // Two editors of one file, of which one or both edit a copy, and of one that has another
 // name: what both say that they have done is done.
 func TestNoEditIsLost(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	top := t.TempDir()
 	edit := func(path string, byCopy bool, off int) (err error) {
 		werr := Walk(context.Background(), []string{path}, Options{Jobs: 1}, func(f *File) (error, bool) {

@@ -95,6 +95,9 @@ func TestSame(t *testing.T) {
 // TestEachByte changes bytes of the file one at a time: whatever a segment or a
 // section holds, the change is found.
 func TestEachByte(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	for name, flags := range ways {
 		t.Run(name, func(t *testing.T) {
 			b := build(t, flags...)

@@ -377,6 +377,9 @@ func TestStateOfOthersIsRefused(t *testing.T) {
 
 // An uninstall may take the state directory away while it is looked at.
 func TestFitWhileTheDirectoryGoes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	dir := t.TempDir()
 	if err := errors.Join(os.Chmod(dir, 0o755), os.MkdirAll(dir+"/var/lib", 0o755)); err != nil {
 		t.Fatal(err)

@@ -84,6 +84,9 @@ func TestDirs(t *testing.T) {
 }
 
 func TestHostileConfs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	for name, files := range map[string]map[string]string{
 		"a file that includes itself": {"etc/ld.so.conf": "include /etc/ld.so.conf\n"},
 		"files that include each other": {
