@@ -81,10 +81,18 @@ func (s *screen) shown() string {
 // onTerminal returns what a command shows from its start to its end.
 func onTerminal(t *testing.T, columns int, environment []string, words ...string) string {
 	t.Helper()
+	return onTerminalLater(t, columns, environment, words...)()
+}
+
+// onTerminalLater starts a command, and returns what waits for its end.
+func onTerminalLater(t *testing.T, columns int, environment []string, words ...string) func() string {
+	t.Helper()
 	s, cmd := atTerminal(t, columns, environment, words...)
-	cmd.Wait() // the status says what is found
-	<-s.done
-	return s.shown()
+	return func() string {
+		cmd.Wait() // the status says what is found
+		<-s.done
+		return s.shown()
+	}
 }
 
 // A terminal shows in red what is wrong; nothing else that takes the output gets colours.
@@ -180,12 +188,7 @@ func TestProgressOfWhatWalks(t *testing.T) {
 		if command == "runpath manifest" { // on a terminal it prints a document
 			words = []string{"sh", "-c", strings.Join(words, " ") + " >document"}
 		}
-		s, cmd := atTerminal(t, 80, nil, words...)
-		wait[i] = func() string {
-			cmd.Wait() // the status says what is found
-			<-s.done
-			return s.shown()
-		}
+		wait[i] = onTerminalLater(t, 80, nil, words...)
 	}
 	for i, command := range commands {
 		shown := wait[i]()

@@ -502,7 +502,7 @@ func (im *Image) decodeSection(b []byte) Section {
 
 // EncodeSection writes a section header into b, which has room for it.
 func (im *Image) EncodeSection(b []byte, s Section) {
-	if im.Is64() && im.Data == elf.ELFDATA2LSB { // see DecodeSection
+	if im.Is64() && im.Data == elf.ELFDATA2LSB { // see decodeSection
 		le, b := binary.LittleEndian, b[:64]
 		le.PutUint32(b, s.NameOff)
 		le.PutUint32(b[4:], uint32(s.Type))

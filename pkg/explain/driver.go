@@ -414,7 +414,7 @@ func (c *Case) File(o *loader.Object) change.File {
 	return f
 }
 
-// fileForDriver is file for Case.editForDriver.
+// fileForDriver is File for Case.editForDriver.
 func (c *Case) fileForDriver(o *loader.Object) change.File {
 	f := c.File(o)
 	if at := c.Load.Main.File.Path; c.Load.Role == loader.Program && c.Load.Inside(at) == at {

@@ -18,7 +18,7 @@ type Object struct {
 	at     tree.Target // of a file of the tree
 	Real   string      // absolute, free of symbolic links
 	SameAs string      // another path of the same file, which was read before and has its contents
-	// links are the other hard links to a file of the tree. Also are those in the tree, whose SameAs is this one.
+	// links are the other hard links to a file of the tree. also are those in the tree, whose SameAs is this one.
 	links int
 	also  []*Object
 

@@ -214,7 +214,7 @@ func readRecord(dir *os.File, base string, keep func(*Change) bool) (*Record, er
 		to   any
 	}{{"version", &r.Version}, {"tree", &r.Tree}, {"files", nil}} {
 		if key, err := d.Token(); err != nil || key != field.name {
-			return nil, cmp.Or(notWhole(err), fmt.Errorf("it has %[2]v instead of %[1]q", field.name, key))
+			return nil, cmp.Or(notWhole(err), fmt.Errorf("it has %v instead of %q", key, field.name))
 		}
 		if field.to == nil {
 			break
@@ -262,7 +262,7 @@ func readRecord(dir *os.File, base string, keep func(*Change) bool) (*Record, er
 func delimiter(d *json.Decoder, want json.Delim) error {
 	got, err := d.Token()
 	if err == nil && got != want {
-		err = fmt.Errorf("it has %[2]v instead of %[1]q", want, got)
+		err = fmt.Errorf("it has %v instead of %q", got, want)
 	}
 	return notWhole(err)
 }

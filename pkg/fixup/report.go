@@ -18,7 +18,7 @@ import (
 type Absence struct {
 	Name     string   // or "any(a, b)"
 	NeededBy []string // paths
-	// rejected are the candidates that could not be used, and Near libraries of another version.
+	// rejected are the candidates that could not be used, and near libraries of another version.
 	rejected []Rejection
 	near     []string
 	// named are usable libraries that have the name as their soname, under another file name. Archives without

@@ -15,7 +15,7 @@ import (
 type Surprise struct {
 	plan *Plan  // of the file that asks for it
 	text string // what happens instead
-	// err is set instead of Text if the loader cannot be asked about the file.
+	// err is set instead of text if the loader cannot be asked about the file.
 	err error
 }
 

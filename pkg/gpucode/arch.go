@@ -20,20 +20,20 @@ func (c Capability) minor() uint32 { return uint32(c) % 10 }
 
 func (c Capability) String() string { return fmt.Sprintf("%d.%d", c.major(), c.minor()) }
 
-// variant is the letter behind an architecture's number, or 0.
-type variant byte
+// Variant is the letter behind an architecture's number, or 0.
+type Variant byte
 
 // The variants that use features that not every later GPU has.
 const (
-	Baseline variant = 0
-	Specific variant = 'a' // of this compute capability alone
-	Family   variant = 'f' // of the GPUs of its family
+	Baseline Variant = 0
+	Specific Variant = 'a' // of this compute capability alone
+	Family   Variant = 'f' // of the GPUs of its family
 )
 
 // Arch is what a piece of GPU code was made for: 9.0a is {90, Specific}.
 type Arch struct {
 	Capability
-	Variant variant
+	Variant Variant
 }
 
 // String returns the architecture as nixpkgs writes it, 9.0a.

@@ -15,7 +15,7 @@ func TestListedIsAskedForAsItsEntry(t *testing.T) {
 	c := Container{}
 	for _, kind := range []Kind{PTX, Cubin, LTO, 0x40} {
 		for _, capability := range []Capability{75, 80, 90, 100, 120} {
-			for _, v := range []variant{Baseline, Specific} {
+			for _, v := range []Variant{Baseline, Specific} {
 				c.Entries = append(c.Entries, Entry{Kind: kind, Arch: Arch{Capability: capability, Variant: v},
 					Size: 64})
 			}

@@ -140,7 +140,7 @@ func parseTarget(word string) (t Target, ok bool) {
 		t.Real, t.Virtual = true, true
 	}
 	if n := len(number); n > 0 && (number[n-1] == byte(Specific) || number[n-1] == byte(Family)) {
-		number, t.Variant = number[:n-1], variant(number[n-1])
+		number, t.Variant = number[:n-1], Variant(number[n-1])
 	}
 	n, err := strconv.ParseUint(number, 10, 10)
 	if err != nil || n < 20 || number[0] == '0' { // 12 is not 12.0

@@ -8,7 +8,7 @@ type Script struct {
 	Lang   Language
 	Tokens []Token
 
-	loaders map[string]bool // the script's own names of what is in Loading
+	loaders map[string]bool // the script's own names of what is in loading
 }
 
 // Parse splits a script, and finds its own names of what loads a library.
