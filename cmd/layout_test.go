@@ -250,7 +250,6 @@ var readers = map[string]string{
 	"pkg/host/run/run.go os.Readlink":                  "in a file system of the process's own",
 	"pkg/host/run/run.go unix.Open":                    "the terminal",
 	"pkg/host/trust.go os.ReadFile":                    "/proc",
-	"pkg/loader/machine.go os.Open":                    "/proc/cpuinfo",
 	"pkg/manifest/read.go os.Readlink":                 "what a link says: it is written down",
 	"pkg/normal/weigh.go filepath.WalkDir":             "sizes of a store object, for a number in a report",
 	"pkg/plainfile/write.go os.ReadFile":               "/proc",

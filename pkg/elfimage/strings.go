@@ -170,6 +170,29 @@ func (im *Image) readOnlyData() []span {
 	return spans
 }
 
+// Constants returns the file's read-only data, its parts in the file's order with a NUL between them; nil if that is
+// more than limit bytes.
+func (im *Image) Constants(limit uint64) ([]byte, error) {
+	spans, size := im.readOnlyData(), uint64(0)
+	for _, s := range spans {
+		if s.size > im.size || s.off > im.size-s.size {
+			return nil, Malformed(s.off, "read-only data beyond the end of the file")
+		}
+		if size += s.size + 1; size > limit {
+			return nil, nil
+		}
+	}
+	b := make([]byte, 0, size)
+	for _, s := range spans {
+		at := len(b)
+		b = b[:at+int(s.size)+1]
+		if err := ReadFull(im, b[at:at+int(s.size)], s.off); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
 // eachLibrary yields the library names whose ".so" begins between from and limit.
 func eachLibrary(b []byte, from, limit int, yield func(string, bool) bool) bool {
 	suffix := []byte(".so")

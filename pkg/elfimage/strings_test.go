@@ -233,3 +233,23 @@ func TestDlopenNotes(t *testing.T) {
 		}
 	}
 }
+
+// What is between two parts of the read-only data is not what is between them in the file.
+func TestConstants(t *testing.T) {
+	im := rodata([]byte("first\x00WRITABLEsecond"))
+	im.Sections[0].Size = 6
+	im.Sections = append(im.Sections,
+		Section{Type: elf.SHT_PROGBITS, Flags: elf.SHF_ALLOC | elf.SHF_WRITE, Off: 6, Size: 8},
+		Section{Type: elf.SHT_PROGBITS, Flags: elf.SHF_ALLOC, Off: 14, Size: 6})
+	const want = "first\x00\x00second\x00"
+	if got, err := im.Constants(uint64(len(want))); err != nil || string(got) != want {
+		t.Errorf("%q, %v; want %q", got, err, want)
+	}
+	if got, err := im.Constants(uint64(len(want)) - 1); err != nil || got != nil {
+		t.Errorf("of more than the limit: %q, %v", got, err)
+	}
+	im.Sections[2].Size = 7
+	if got, err := im.Constants(100); err == nil {
+		t.Errorf("beyond the end: %q", got)
+	}
+}

@@ -110,7 +110,7 @@ func (l *Loader) readInterpreter(key systemKey) *Interpreter {
 	}
 	if v, ok := releaseVersion(data); ok {
 		in.Version = v
-	} else if bytes.Contains(data, []byte("GLIBC_PRIVATE")) {
+	} else if in.File.Defines("GLIBC_PRIVATE") {
 		in.Version = l.besideVersion(in)
 	}
 	in.hwcaps = in.Version >= 33 || bytes.Contains(data, []byte("glibc-hwcaps")) // RHEL 8 has it in 2.28
@@ -152,8 +152,8 @@ func (in *Interpreter) read(files *files.Files, p string) (data []byte) {
 	if in.File.ELF == nil || in.File.Size > maxLoader {
 		return nil
 	}
-	data, err := regular.Read(in.File.Path, maxLoader)
-	if err != nil {
+	in.File.Image(func(im *elfimage.Image) { data, _ = im.Constants(maxLoader) })
+	if data == nil {
 		return nil
 	}
 	in.Why = noLoader(in.File, data)

@@ -1,18 +1,19 @@
 package loader
 
 import (
-	"bufio"
 	"debug/elf"
 	"fmt"
 	"math/bits"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
 
+	"golang.org/x/sys/unix"
+
 	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/ldcache"
+	"cuda-runpath/pkg/regular"
 )
 
 func cacheABI(a files.ABI) ldcache.ABI {
@@ -190,17 +191,20 @@ var nativeCPU = sync.OnceValue(func() native {
 	}
 	has := map[string]bool{}
 	intel := false
-	if f, err := os.Open("/proc/cpuinfo"); err == nil {
-		defer f.Close()
-		// Only the first processor's part, because the kernel writes the text while it is read, which is slow with
-		// many processors.
-		for lines := bufio.NewScanner(f); lines.Scan() && lines.Text() != ""; {
-			key, value, _ := strings.Cut(lines.Text(), ":")
+	// Only the first processor's part, whole in one read: the kernel writes the text while it is read, slowly with many
+	// processors.
+	var text [8192]byte
+	if fd, err := regular.Descriptor(unix.AT_FDCWD, "/proc/cpuinfo", unix.O_RDONLY); err == nil {
+		n, _ := unix.Read(fd, text[:])
+		unix.Close(fd)
+		first, _, _ := strings.Cut(string(text[:max(n, 0)]), "\n\n")
+		for line := range strings.SplitSeq(first, "\n") {
+			key, value, _ := strings.Cut(line, ":")
 			switch strings.TrimSpace(key) {
 			case "vendor_id":
 				intel = strings.TrimSpace(value) == "GenuineIntel"
 			case "flags", "Features":
-				for _, flag := range strings.Fields(value) {
+				for flag := range strings.FieldsSeq(value) {
 					has[flag] = true
 				}
 			}

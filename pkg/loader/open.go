@@ -2,6 +2,7 @@ package loader
 
 import (
 	"cmp"
+	"debug/elf"
 	"slices"
 	"strings"
 )
@@ -118,6 +119,21 @@ func (s *Load) Alone(name string, by *Object, cause Cause) *Object {
 	o := r.object(name, by, cause)
 	o.late = true
 	return o
+}
+
+// SearchesRunPath reports whether a call of dlopen in an object may look into a run path: its own, or a DT_RPATH of
+// what loaded it and of the program (or any run path of what loaded it, with musl).
+func (s *Load) SearchesRunPath(by *Object) bool {
+	has := func(o *Object) bool {
+		return o.File != nil && o.File.List != "" &&
+			(o == by || o.File.Tag == elf.DT_RPATH || s.Interp.Kind == Musl || s.base != s.Main)
+	}
+	for o := by; o != nil; o = o.loader {
+		if has(o) {
+			return true
+		}
+	}
+	return has(s.base)
 }
 
 // There reports whether a path leads to a file that can be opened.

@@ -53,8 +53,10 @@ func (s *State) meant(o *loader.Object, l files.Literal) bool {
 	if !l.Exact || l.Path != "" || !o.Found() || o.File == nil {
 		return false
 	}
-	f, _, _ := s.Own(o, l.Name)
-	if f == nil {
+	if f, _, _ := s.Own(o, l.Name); f == nil {
+		if !s.SearchesRunPath(o) {
+			return false
+		}
 		found := s.Alone(l.Name, o, loader.DlopenString)
 		if found == nil || !found.Rule.InRunPath() {
 			return false

@@ -24,7 +24,7 @@ func Main(program *command.Command) {
 // Run carries out a program's command line and returns the exit status.
 func Run(program *command.Command, args []string, stdout, stderr io.Writer) (status int) {
 	return command.Run(program, args, stdout, stderr, func(ctx context.Context, args []string, stdout io.Writer) error {
-		err := newApp(program, stdout, stderr).RunContext(ctx, args)
+		err := newApp(program, args, stdout, stderr).RunContext(ctx, args)
 		if errors.Is(err, errDone) {
 			return nil
 		}
@@ -34,7 +34,7 @@ func Run(program *command.Command, args []string, stdout, stderr io.Writer) (sta
 
 // newApp returns an app that answers as every program here does to --help, --version, a
 // shell that completes, and command.documentFlags.
-func newApp(program *command.Command, stdout, stderr io.Writer) *cli.App {
+func newApp(program *command.Command, args []string, stdout, stderr io.Writer) *cli.App {
 	cli.HelpFlag = nil // package command makes the help
 	cli.VersionFlag = flags([]*command.Flag{command.VersionFlag})[0]
 	return &cli.App{
@@ -50,7 +50,7 @@ func newApp(program *command.Command, stdout, stderr io.Writer) *cli.App {
 			return command.MeantFlag(program.Flags, err)
 		},
 		Flags:    flags(slices.Concat(program.Flags, command.HelpFlags())),
-		Commands: append(commands(program, nil, program.Commands...), helpCommand(program)...),
+		Commands: append(commands(program, args, nil, program.Commands), helpCommand(program)...),
 		Before: func(c *cli.Context) error {
 			if err := helped(program, c, nil); err != nil {
 				return err
@@ -95,10 +95,14 @@ func helpCommand(program *command.Command) []*cli.Command {
 	}}
 }
 
-// commands returns those that the command is made of to which words lead.
-func commands(program *command.Command, words []string, all ...*command.Command) []*cli.Command {
+// commands returns those of a program's commands that the arguments may name; words lead to them. Making the flags of
+// all the others took a fiftieth of a short command.
+func commands(program *command.Command, args, words []string, all []*command.Command) []*cli.Command {
 	var out []*cli.Command
 	for _, c := range all {
+		if !slices.Contains(args, c.Name) {
+			continue
+		}
 		words := append(slices.Clone(words), c.Name)
 		out = append(out, &cli.Command{
 			Name:                   c.Name,
@@ -108,7 +112,7 @@ func commands(program *command.Command, words []string, all ...*command.Command)
 				return command.Of(ctx.Command.HelpName, command.MeantFlag(c.Flags, err))
 			},
 			Flags:       flags(slices.Concat(c.Flags, command.HelpFlags())),
-			Subcommands: commands(program, words, c.Commands...),
+			Subcommands: commands(program, args, words, c.Commands),
 			Before:      func(ctx *cli.Context) error { return helped(program, ctx, words) },
 			Action:      func(ctx *cli.Context) error { return command.Of(ctx.Command.HelpName, action(c)(ctx)) },
 		})
@@ -135,26 +139,34 @@ func action(c *command.Command) cli.ActionFunc {
 func flags(all []*command.Flag) []cli.Flag {
 	var out []cli.Flag
 	for _, f := range all {
-		switch f.Kind {
-		case command.Bool:
-			if f.Values != nil {
-				out = append(out, &cli.GenericFlag{Name: f.Name, Aliases: f.Aliases, Usage: f.Usage, Hidden: f.Hidden, Value: new(word)})
-				continue
-			}
-			out = append(out, &cli.BoolFlag{Name: f.Name, Aliases: f.Aliases, Usage: f.Usage, Hidden: f.Hidden,
-				DefaultText: f.DefaultText, DisableDefaultText: f.DefaultText == ""})
-		case command.String:
-			out = append(out, &cli.StringFlag{Name: f.Name, Aliases: f.Aliases, Usage: f.Usage, Hidden: f.Hidden,
-				DefaultText: f.DefaultText, Value: f.Default})
-		case command.Int:
-			out = append(out, &cli.IntFlag{Name: f.Name, Aliases: f.Aliases, Usage: f.Usage, Hidden: f.Hidden,
-				DefaultText: f.DefaultText})
-		case command.List:
-			out = append(out, &cli.StringSliceFlag{Name: f.Name, Aliases: f.Aliases, Usage: f.Usage, Hidden: f.Hidden,
-				DefaultText: f.DefaultText, KeepSpace: true})
+		if f.Kind == command.List { // cli tells such a flag alone, by its type, that its value is not to be split
+			out = append(out, &cli.StringSliceFlag{Name: f.Name, Aliases: f.Aliases, KeepSpace: true})
+			continue
 		}
+		out = append(out, &named{flag(f), append([]string{f.Name}, f.Aliases...)})
 	}
 	return out
+}
+
+// named is a flag whose names are made once. cli asks each flag for them again whenever it looks for one, and makes
+// them with a regular expression, which took a twentieth of a short command.
+type named struct {
+	cli.Flag
+	names []string
+}
+
+func (f *named) Names() []string { return f.names }
+
+func flag(f *command.Flag) cli.Flag {
+	switch {
+	case f.Kind == command.String:
+		return &cli.StringFlag{Name: f.Name, Aliases: f.Aliases, Value: f.Default}
+	case f.Kind == command.Int:
+		return &cli.IntFlag{Name: f.Name, Aliases: f.Aliases}
+	case f.Values != nil:
+		return &cli.GenericFlag{Name: f.Name, Aliases: f.Aliases, Value: new(word)}
+	}
+	return &cli.BoolFlag{Name: f.Name, Aliases: f.Aliases}
 }
 
 // word is the value of a flag that may have one, after "=": "true" where it has none.
