@@ -147,6 +147,9 @@ func (c *call) showDiagnosis(d *doctor.Diagnosis) {
 		what = command.Printable(d.Program)
 	}
 	unknown := d.Unknown()
+	if n := len(unknown) - 2; n > 1 {
+		unknown = append(unknown[:2], fmt.Sprintf("and %d more", n))
+	}
 	switch {
 	case unknown != nil:
 		what = "It is not known whether " + what + " works here, because " + command.Printable(strings.Join(unknown, "; ")) + "."

@@ -40,6 +40,36 @@ func TestThreeSentences(t *testing.T) {
 	}
 }
 
+// A sentence on a directory is one on all that it starts: where one of them is not known, nor is it.
+func TestDirectoryWithAnUnknownStart(t *testing.T) {
+	node := hosttest.Tree{"dev/nvidiactl": "(device)", "dev/nvidia0": "(device)", "dev/nvidia-uvm": "(device)"}
+	program := tinyelf.Object{Interp: "/lib64/ld-linux-x86-64.so.2"}.Needs("libc.so.6")
+	tree := hosttest.Core("opt/mine", "535.1.2").With(hosttest.Loaded("535.1.2")).With(node).With(hosttest.Tree{
+		"lib64/ld-linux-x86-64.so.2": hosttest.Lib("ld-linux-x86-64.so.2"), "usr/lib64/libc.so.6": hosttest.Lib("libc.so.6"),
+		"d/app": program.With(elf.DT_RUNPATH, "/opt/mine").Needs("libcuda.so.1"), "d/tool": program, "bin/sh": program})
+	for i, want := range []string{
+		"Nothing was found that keeps /d from working.",
+		"It is not known whether /d works here, because what the scripts and commands that /d/1 reads set is not known.",
+		"It is not known whether /d works here, because what the scripts and commands that /d/1 reads set is not known; " +
+			"what the scripts and commands that /d/2 reads set is not known; and 3 more."} {
+		if i == 2 {
+			for _, more := range []string{"d/2", "d/3", "d/4", "d/5"} {
+				tree[more] = tree["d/1"]
+			}
+		}
+		root := tree.Make(t)
+		for _, name := range []string{"nvidiactl", "nvidia0", "nvidia-uvm"} {
+			if err := os.Chmod(filepath.Join(root, "dev", name), 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if status, said := runs("doctor", "--root", root, "/d"); status != 0 || !strings.HasSuffix(said, "\n"+want+"\n") {
+			t.Errorf("status %d, %s\nwant %s", status, said, want)
+		}
+		tree["d/1"] = "#!/bin/sh\n. /etc/settings\nexec /d/tool \"$@\"\n"
+	}
+}
+
 // What helps with several lines in a row, and what an error of CUDA's means, is said once.
 func TestDoctorSaysARemedyOnce(t *testing.T) {
 	tree := hosttest.Tree{"app": tinyelf.Object{}.Needs("libcuda.so.1"), ".dockerenv": ""}.Make(t)

@@ -158,10 +158,8 @@ func (d *Diagnosis) place(system *explain.System, place *starts.Place, look func
 		d.own = cmp.Or(d.own, one.own)
 		d.Asks = d.Asks || one.Asks
 		for _, f := range one.Facts {
-			f.unknown = f.unknown && one.asks
-			if !one.asks && f.Kind == finding.UnknownStart && its.Start.Other == nil { // whose program is known
-				f.Verdict = Note
-			} else if !one.asks && f.Verdict != Bad && f.Verdict != Warning {
+			f.unknown = f.unknown && (one.asks || f.Kind == finding.UnknownStart)
+			if !one.asks && f.Verdict != Bad && f.Verdict != Warning {
 				continue
 			}
 			// which has nothing to do with the driver
