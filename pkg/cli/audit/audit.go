@@ -316,27 +316,59 @@ func (r *auditing) tell(c *examined) {
 	r.found.reports = append(r.found.reports, about)
 }
 
-// end prints the findings, those that are alike as one.
+// missing is a kind of finding on a library that is not found. part: only modules of Python's lack it that no import
+// reaches.
+type missing struct {
+	severity finding.Severity
+	part     bool
+}
+
+// lacking is what has findings of such a kind, those that are alike counted once.
+type lacking struct {
+	findings     int
+	names, files []string
+}
+
+// fewMissing is how many findings of such a kind are on the screen each by itself.
+const fewMissing = 3
+
+// missing says of which kind a finding is; ok is false if it is of none, and if all are to be shown.
+func (r *auditing) missing(f *finding.Finding) (m missing, ok bool) {
+	return missing{f.Severity, f.Part && f.ID == finding.Unresolved && f.Severity == finding.Warning},
+		(f.ID == finding.Unresolved || f.ID == finding.UnresolvedIndirect) && f.Severity != finding.Note && !f.Accepted &&
+			!r.Verbose
+}
+
+// end prints the findings, those that are alike as one. Of many missing libraries it prints the names.
 func (r *auditing) end(all *session.Summary, _ int) (any, string) {
 	sum := &r.found.summary
 	sum.Stopped, sum.Gone = all.Stopped, r.accepted.Gone(r.ignore)
 	groups := audit.Groups(r.found.reports)
-	// What only modules lack that no import reaches is one line.
-	brief := func(f *finding.Finding) bool {
-		return f.Part && f.ID == finding.Unresolved && f.Severity == finding.Warning && !f.Accepted && !r.Verbose
-	}
-	var parts, files []string
+	lacks := map[missing]*lacking{}
 	for _, g := range groups {
-		if brief(&g.Finding) {
-			parts, files = remedy.Union(parts, []string{g.Finding.Library}), append(files, g.Files...)
+		if m, ok := r.missing(&g.Finding); ok {
+			if lacks[m] == nil {
+				lacks[m] = &lacking{}
+			}
+			l := lacks[m]
+			l.findings++
+			l.names, l.files = remedy.Union(l.names, []string{g.Finding.Library}), remedy.Union(l.files, g.Files)
 		}
 	}
-	if parts != nil {
-		r.Say("%s: %s: %s", command.Printable(remedy.Common(files)), r.Ink.Paint(command.Yellow, string(finding.Warning)),
-			session.Unreached(parts))
+	for _, m := range []missing{{finding.Warning, true}, {finding.Warning, false}, {finding.Error, false}} {
+		l := lacks[m]
+		if l == nil || !m.part && l.findings <= fewMissing {
+			delete(lacks, m)
+			continue
+		}
+		text := session.Lacking(l.names, session.Count(len(l.files), "file", "files"))
+		if m.part {
+			text = session.Unreached(l.names)
+		}
+		r.Say("%s: %s: %s", command.Printable(remedy.Common(l.files)), findings.Severity(r.Session, m.severity), text)
 	}
 	for _, g := range groups {
-		if !brief(&g.Finding) {
+		if m, ok := r.missing(&g.Finding); !ok || lacks[m] == nil {
 			findings.Print(r.Session, g.Names(), &g.Finding, findings.Fix(r.Session, &g.Finding, g.Fix()))
 		}
 	}

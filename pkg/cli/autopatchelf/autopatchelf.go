@@ -615,7 +615,9 @@ func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plan
 		a.events(plans)
 		a.Document = true // stdout belongs to the events
 	}
-	missing, parts := []missingReport{}, []string{} // what fails the run, and what only a part lacks
+	missing := []missingReport{}
+	var fails []missingReport // what fails the run
+	var parts []string        // what only modules lack that no import reaches
 	if plans != nil {
 		for _, text := range resolver.UnusedPatterns(plans) {
 			a.Log.Warn(text)
@@ -624,19 +626,15 @@ func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plan
 			report := missingReport{m.Name, m.NeededBy, session.EntriesOf(m.Reasons()), session.EntriesOf(m.Attributes),
 				m.Remedy(a.settings.Mode)}
 			missing = append(missing, report)
-			level := logrus.ErrorLevel
 			if a.apart(m, plans) {
-				level, parts = logrus.InfoLevel, append(parts, m.Name)
-				if !a.Verbose {
-					continue
+				if parts = append(parts, m.Name); a.Verbose {
+					a.tellMissing(logrus.InfoLevel, report)
 				}
+				continue
 			}
-			a.Log.Logf(level, "%s is missing, which %s", m.Name, someOf(m.NeededBy))
-			for _, reason := range report.Reasons {
-				a.Log.Logf(level, "  %s", reason)
-			}
-			a.Log.Logf(level, "  fix: %s", report.Whole())
+			fails = append(fails, report)
 		}
+		a.tellMissing(logrus.ErrorLevel, fails...)
 	}
 	if len(parts) > 0 {
 		a.Log.Warn(session.Unreached(parts))
@@ -650,6 +648,26 @@ func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plan
 		err = command.ErrFailed
 	}
 	return err
+}
+
+// tellMissing says which libraries are missing, what for, and below those that are alike what helps with each.
+func (a *autoPatchelf) tellMissing(level logrus.Level, all ...missingReport) {
+	general := func(m *missingReport) string { return strings.ReplaceAll(m.Whole(), m.Name, "NAME") }
+	before := "" // what helps with the one above, too
+	for i := range all {
+		m := &all[i]
+		a.Log.Logf(level, "%s is missing, which %s", m.Name, someOf(m.NeededBy))
+		for _, reason := range m.Reasons {
+			a.Log.Logf(level, "  %s", reason)
+		}
+		fix := m.Whole()
+		if before == general(m) {
+			fix = before
+		}
+		if before = general(m); i+1 == len(all) || general(&all[i+1]) != before {
+			a.Log.Logf(level, "  fix: %s", fix)
+		}
+	}
 }
 
 // apart reports whether only modules of Python's need a library that no import of their packages reaches.

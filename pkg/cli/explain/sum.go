@@ -49,7 +49,7 @@ func (o *explainOptions) sum(s *session.Session, a *answer, arg string) (done bo
 			if !x.Found() {
 				text, hue = "not found", command.Red
 			}
-			loaded = collect(loaded, text, hue, o.lib, []string{c.Start.Name()}, remedy.Remedy{})
+			loaded = collect(loaded, text, text, hue, o.lib, []string{c.Start.Name()}, remedy.Remedy{})
 		}
 	}
 	if o.lib == "" {
@@ -58,7 +58,7 @@ func (o *explainOptions) sum(s *session.Session, a *answer, arg string) (done bo
 	sum := places.Summarize(o.System, s.Jobs, place, find)
 	if o.lib != "" {
 		if sum.About(o.lib); loaded == nil {
-			loaded = collect(loaded, "no start asks for it", command.Plain, o.lib, nil, remedy.Remedy{})
+			loaded = collect(loaded, "", "no start asks for it", command.Plain, o.lib, nil, remedy.Remedy{})
 		}
 	}
 	a.Sum, a.bad = sum, a.bad || sum.Bad()
@@ -82,26 +82,23 @@ func (o *explainOptions) below(p *starts.Place) func(text string) string {
 	return command.Below(dirs)
 }
 
-// alike are things of which the same is to be said: the text, and what it is said of.
+// alike are things of which the same is to be said: the first one's text, and what it is said of.
 type alike struct {
-	text  string
-	hue   command.Hue
-	names []string
-	of    []string
-	fixes []remedy.Remedy // that have a command
+	kind, text string
+	hue        command.Hue
+	names      []string
+	of         []string
+	fixes      []remedy.Remedy
 }
 
-// collect adds what is said of a name, in starts, to what is alike.
-func collect(all []*alike, text string, hue command.Hue, name string, of []string, fix remedy.Remedy) []*alike {
-	i := slices.IndexFunc(all, func(a *alike) bool { return a.text == text })
+// collect adds what is said of a name, in starts, to what is alike, which is of one kind.
+func collect(all []*alike, kind, text string, hue command.Hue, name string, of []string, fix remedy.Remedy) []*alike {
+	i := slices.IndexFunc(all, func(a *alike) bool { return a.kind == kind })
 	if i < 0 {
-		i, all = len(all), append(all, &alike{text: text, hue: hue})
+		i, all = len(all), append(all, &alike{kind: kind, text: text, hue: hue})
 	}
 	a := all[i]
-	a.names, a.of = remedy.Union(a.names, []string{name}), remedy.Union(a.of, of)
-	if fix.Command != nil {
-		a.fixes = append(a.fixes, fix)
-	}
+	a.names, a.of, a.fixes = remedy.Union(a.names, []string{name}), remedy.Union(a.of, of), append(a.fixes, fix)
 	return all
 }
 
@@ -169,7 +166,7 @@ func writeSum(w *bytes.Buffer, name string, below func(string) string, sum *plac
 		if by := d.Object.NeededBy; by != nil {
 			text = strings.ReplaceAll(text, " of "+by.Path+".", " of what asks for it.")
 		}
-		driver = collect(driver, text, hue, path.Base(d.Soname), d.Of, d.Remedy)
+		driver = collect(driver, text, text, hue, path.Base(d.Soname), d.Of, d.Remedy)
 	}
 	slices.SortStableFunc(driver, func(a, b *alike) int { return strings.Compare(string(b.hue), string(a.hue)) }) // the good first
 	for _, d := range driver {
@@ -185,7 +182,11 @@ func writeSum(w *bytes.Buffer, name string, below func(string) string, sum *plac
 		if before, rest, ok := strings.Cut(text, name); ok && (text != f.Message || strings.Contains(name, "/")) {
 			text = before + "\x00" + strings.ReplaceAll(rest, name, "it")
 		}
-		wrong = collect(wrong, string(f.Severity)+": "+text, hue, name, f.Of, f.Remedy)
+		kind := text
+		if f.ID == finding.Unresolved || f.ID == finding.UnresolvedIndirect {
+			kind = finding.Unresolved // whoever lacks it
+		}
+		wrong = collect(wrong, string(f.Severity)+kind, string(f.Severity)+": "+text, hue, name, f.Of, f.Remedy)
 	}
 	if n := len(wrong) - most; n > 0 {
 		said, wrong = false, wrong[n:]

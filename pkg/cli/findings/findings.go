@@ -110,8 +110,7 @@ func Fix(s *session.Session, f *finding.Finding, r remedy.Remedy) remedy.Remedy 
 // Print prints a line, where stdout is for text, and where one command is the fix a second
 // one that is nothing else.
 func Print(s *session.Session, path string, f *finding.Finding, fix remedy.Remedy) {
-	what := s.Ink.Paint(map[finding.Severity]command.Hue{finding.Error: command.Red,
-		finding.Warning: command.Yellow}[f.Severity], string(f.Severity))
+	what := Severity(s, f.Severity)
 	if f.Accepted {
 		what = "accepted"
 	}
@@ -126,4 +125,10 @@ func Print(s *session.Session, path string, f *finding.Finding, fix remedy.Remed
 			s.Say("    # %s", command.Printable(fix.Advice))
 		}
 	}
+}
+
+// Severity is a severity as people read it.
+func Severity(s *session.Session, of finding.Severity) string {
+	return s.Ink.Paint(map[finding.Severity]command.Hue{finding.Error: command.Red,
+		finding.Warning: command.Yellow}[of], string(of))
 }

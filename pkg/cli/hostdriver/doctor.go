@@ -153,6 +153,12 @@ func (c *call) showDiagnosis(d *doctor.Diagnosis) {
 	switch {
 	case unknown != nil:
 		what = "It is not known whether " + what + " works here, because " + command.Printable(strings.Join(unknown, "; ")) + "."
+	case d.Works && d.Failing > 0 && d.Asks:
+		what = fmt.Sprintf("Nothing was found that keeps what asks for the driver in %s from working. "+
+			"Of %d starts, %d others do not work: see the lines marked WARN.", what, d.Starts, d.Failing)
+	case d.Failing > 0 && !d.Asks:
+		what = fmt.Sprintf("Of %d starts in %s, %d do not work: see the lines marked WARN. None of them asks for the driver.",
+			d.Starts, what, d.Failing)
 	case d.Works && d.Program != "" && !d.Asks:
 		what = "Nothing was found that keeps " + what + " from working. It does not ask for the driver."
 	case d.Works:

@@ -215,8 +215,13 @@ func (t *telling) gather(f *Report) {
 
 // Unreached says which libraries are missing for modules of Python's that no import of their packages reaches.
 func Unreached(names []string) string {
-	return fmt.Sprintf("%s for modules that no import of their packages reaches: %s (-v names these, and what helps)",
-		Count(len(names), "library is missing", "libraries are missing"), command.Printable(command.Few(names, 4)))
+	return Lacking(names, "modules that no import of their packages reaches")
+}
+
+// Lacking says in a line which libraries are missing, and for what.
+func Lacking(names []string, of string) string {
+	return fmt.Sprintf("%s for %s: %s (-v names these, and what helps)",
+		Count(len(names), "library is missing", "libraries are missing"), of, command.Printable(command.Few(names, 4)))
 }
 
 // Stop says of the edits that were not listed how many they were, and then why not all is done.

@@ -56,7 +56,10 @@ type Diagnosis struct {
 	// are shown, of a place.
 	Host string   `json:"-"`
 	Dirs []string `json:"-"`
-	dir  string   // that was named, on this machine; "" where that is none
+	// Starts is how many were looked at in a place. Failing are those that do not work and do not ask for the driver.
+	Starts, Failing int `json:"-"`
+
+	dir string // that was named, on this machine; "" where that is none
 	// Asks says that the program, or a library of it, asks for the driver; HostWorks that the host's own programs, which
 	// do not look into the driver link, can work.
 	Asks      bool `json:"-"`

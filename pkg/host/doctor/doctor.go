@@ -147,7 +147,7 @@ func (h *Doctor) itself() string { return h.sudo(remedy.Quote(cmp.Or(h.Itself, "
 // place says what the starts of a directory, or those by an interpreter, would load, each fact once with those that it
 // is about. What nothing opens for sure is in nobody's way.
 func (d *Diagnosis) place(system *explain.System, place *starts.Place, look func(*Diagnosis, *explain.Case)) {
-	at := map[string]int{}
+	at, failing := map[string]int{}, map[string]bool{}
 	if system.Loader.Files().IsDir(system.Loader.Absolute(place.Path)) {
 		d.dir = system.Loader.Host(place.Path)
 	}
@@ -164,7 +164,7 @@ func (d *Diagnosis) place(system *explain.System, place *starts.Place, look func
 			}
 			// which has nothing to do with the driver
 			if !one.asks && f.Verdict == Bad && (place.Python == nil || its.Start.File != place.Python.File) {
-				f.Verdict = Warning
+				f.Verdict, failing[name] = Warning, true
 			}
 			key := f.Subject + f.Text
 			if f.found {
@@ -194,6 +194,8 @@ func (d *Diagnosis) place(system *explain.System, place *starts.Place, look func
 	if d.Dirs = []string{system.Loader.Absolute(place.Path)}; place.Python != nil {
 		d.Dirs = slices.Concat(place.Python.Sites, d.Dirs)
 	}
+	d.Starts, d.Failing = sum.Starts, len(failing)
+	d.Works = d.Works && (d.Failing == 0 || d.Failing < d.Starts)
 	by := ""
 	if sum.Interpreter != "" {
 		by = " with " + sum.Interpreter

@@ -14,6 +14,7 @@ import (
 type Line struct {
 	Fact              // the first one
 	Likewise []string // what else it is said of
+	name     string   // what the first is said of
 	// Fix is what helps with all that it is said of; Each: there is something for each alone.
 	Fix  string
 	Each bool
@@ -50,12 +51,15 @@ func (d *Diagnosis) Needed() (lines []*Line, good, notes int) {
 				lacks := strings.LastIndex(rest, " ") + 1
 				name, key = name+" ("+rest[lacks:]+")", rest[:lacks]
 			}
+			if f.Kind == finding.Unresolved || f.Kind == finding.UnresolvedIndirect {
+				name, key = f.Library, finding.Unresolved+string(f.Verdict) // whoever lacks it
+			}
 		}
 		l := at[key]
 		if l == nil {
-			l = &Line{Fact: f}
+			l = &Line{Fact: f, name: name}
 			at[key], lines = l, append(lines, l)
-		} else if name != l.Subject {
+		} else if name != l.name {
 			l.Likewise = remedy.Union(l.Likewise, []string{name})
 		}
 		if f.Verdict == Bad {
