@@ -104,8 +104,8 @@ func PlaceOf(ctx context.Context, l *loader.Loader, file string) (*Place, error)
 			t.kind = program
 		case p.imports(is):
 			t.kind = module
-		default:
-			return t, asks(is)
+		default: // the driver's own, as a compat package has them, are opened by what asks for them
+			return t, asks(is) && !driver.Provides(path.Base(at)) && !driver.Provides(is.Soname)
 		}
 		return t, true
 	}

@@ -650,8 +650,19 @@ func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plan
 	return err
 }
 
+// fewMissing is how many missing libraries have lines of their own.
+const fewMissing = 3
+
 // tellMissing says which libraries are missing, what for, and below those that are alike what helps with each.
 func (a *autoPatchelf) tellMissing(level logrus.Level, all ...missingReport) {
+	if len(all) > fewMissing && a.settings.Mode.ByHand() && !a.Verbose {
+		var names, files []string
+		for i := range all {
+			names, files = append(names, all[i].Name), remedy.Union(files, all[i].NeededBy)
+		}
+		a.Log.Log(level, session.Lacking(names, session.Count(len(files), "file", "files")))
+		return
+	}
 	general := func(m *missingReport) string { return strings.ReplaceAll(m.Whole(), m.Name, "NAME") }
 	before := "" // what helps with the one above, too
 	for i := range all {

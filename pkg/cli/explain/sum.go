@@ -129,7 +129,8 @@ func writeSum(w *bytes.Buffer, name string, below func(string) string, sum *plac
 	if len(sum.Asking) == 1 {
 		asking = "1 asks for the driver"
 	}
-	say("", "%s: %s%s, %s", name, session.Count(sum.Starts, "start", "starts"), by, asking)
+	fmt.Fprintf(w, "%s: %s%s, %s\n", command.Printable(name), session.Count(sum.Starts, "start", "starts"),
+		command.Printable(by), asking)
 	if sum.Left != "" {
 		say(command.Yellow, "%s", sum.Left)
 	}

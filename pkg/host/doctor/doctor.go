@@ -5,6 +5,7 @@ package doctor
 import (
 	"cmp"
 	"context"
+	"debug/elf"
 	"os"
 	"runtime"
 	"slices"
@@ -102,7 +103,7 @@ func (h *Doctor) Diagnose(program string) *Diagnosis {
 	} else if place, problem := starts.PlaceOf(context.Background(), system.Loader, program); problem != nil {
 		d.add("program", Bad, program, "", "%v", problem)
 	} else if place != nil && (len(place.Starts)+len(place.Others) > 0 || system.Loader.Files().IsDir(program)) {
-		d.place(system, place, look)
+		d.place(system, place, m.ABI.Machine, look)
 		h.checkAssembler(d, place)
 	} else if state, problem := starts.Begin(system.Loader, program, starts.Interpreters); problem != nil {
 		d.add("program", Bad, program, "", "%v", problem)
@@ -144,15 +145,24 @@ func (h *Doctor) sudo(command string) string {
 // itself begins a command of hostDriver for root.
 func (h *Doctor) itself() string { return h.sudo(remedy.Quote(cmp.Or(h.Itself, "hostDriver"))) }
 
+// alsoRuns are the machines whose programs kernels start beside those of another one.
+var alsoRuns = map[elf.Machine]elf.Machine{elf.EM_X86_64: elf.EM_386, elf.EM_AARCH64: elf.EM_ARM}
+
 // place says what the starts of a directory, or those by an interpreter, would load, each fact once with those that it
 // is about. What nothing opens for sure is in nobody's way.
-func (d *Diagnosis) place(system *explain.System, place *starts.Place, look func(*Diagnosis, *explain.Case)) {
+func (d *Diagnosis) place(system *explain.System, place *starts.Place, machine elf.Machine,
+	look func(*Diagnosis, *explain.Case)) {
 	at, failing := map[string]int{}, map[string]bool{}
+	var elsewhere []string
 	if system.Loader.Files().IsDir(system.Loader.Absolute(place.Path)) {
 		d.dir = system.Loader.Host(place.Path)
 	}
 	sum := places.Summarize(system, runtime.GOMAXPROCS(0), place, func(its *explain.Case) {
 		name := its.Start.Name()
+		if of := its.Main.File.ELF.Machine; of != machine && alsoRuns[machine] != of {
+			elsewhere = append(elsewhere, name)
+			return
+		}
 		one := &Diagnosis{Program: its.Start.File, Works: true, driverless: d.driverless, parts: its.Parts()}
 		look(one, its)
 		d.own = cmp.Or(d.own, one.own)
@@ -194,7 +204,7 @@ func (d *Diagnosis) place(system *explain.System, place *starts.Place, look func
 	if d.Dirs = []string{system.Loader.Absolute(place.Path)}; place.Python != nil {
 		d.Dirs = slices.Concat(place.Python.Sites, d.Dirs)
 	}
-	d.Starts, d.Failing = sum.Starts, len(failing)
+	d.Starts, d.Failing = sum.Starts-len(elsewhere), len(failing)
 	d.Works = d.Works && (d.Failing == 0 || d.Failing < d.Starts)
 	by := ""
 	if sum.Interpreter != "" {
@@ -207,6 +217,9 @@ func (d *Diagnosis) place(system *explain.System, place *starts.Place, look func
 	d.add("starts", Note, place.Path, "",
 		"programs, modules and libraries looked at%s: %d; of these ask for the driver: %d%s", by, sum.Starts,
 		len(sum.Asking), which)
+	if elsewhere != nil {
+		d.add("starts", Note, place.Path, "", "for another machine, and so in nobody's way here: %s", few(elsewhere))
+	}
 	if sum.Left != "" {
 		d.doubt("starts", place.Path, "", "%s", sum.Left)
 	}

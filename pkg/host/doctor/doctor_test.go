@@ -33,13 +33,18 @@ func on(t *testing.T, files tree) *host.Host {
 	return &host.Host{Root: sysroot.Root{Dir: files.Make(t)}}
 }
 
+const nvrm = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  " + version + "  Tue Jun  3 11:17:40 UTC 2025\n"
+
+var devices = tree{"dev/nvidiactl": "(device)", "dev/nvidia0": "(device)", "dev/nvidia-uvm": "(device)"}
+
+var copies = tree{"run/opengl-driver/lib/libcuda.so.1": "-> libcuda.so." + version, "run/opengl-driver/lib/libcuda.so." + version: lib("libcuda.so.1"),
+	"run/opengl-driver/lib/libnvidia-ml.so.1": lib("libnvidia-ml.so.1"), "run/opengl-driver/lib/libnvidia-ptxjitcompiler.so.1": lib("libnvidia-ptxjitcompiler.so.1")}
+
+// good is a host on which all is well.
+var good = core("usr/lib64", version).With(devices).With(loaded(version)).With(tree{"proc/driver/nvidia/version": nvrm}).With(copies)
+
 // What is said of hosts that are good, and of those on which something is wrong.
 func TestDiagnosis(t *testing.T) {
-	const nvrm = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  " + version + "  Tue Jun  3 11:17:40 UTC 2025\n"
-	devices := tree{"dev/nvidiactl": "(device)", "dev/nvidia0": "(device)", "dev/nvidia-uvm": "(device)"}
-	copies := tree{"run/opengl-driver/lib/libcuda.so.1": "-> libcuda.so." + version, "run/opengl-driver/lib/libcuda.so." + version: lib("libcuda.so.1"),
-		"run/opengl-driver/lib/libnvidia-ml.so.1": lib("libnvidia-ml.so.1"), "run/opengl-driver/lib/libnvidia-ptxjitcompiler.so.1": lib("libnvidia-ptxjitcompiler.so.1")}
-	good := core("usr/lib64", version).With(devices).With(loaded(version)).With(tree{"proc/driver/nvidia/version": nvrm}).With(copies)
 	program := func(runPath string, needs ...string) tinyelf.Object {
 		return tinyelf.Object{Interp: "/lib64/ld-linux-x86-64.so.2"}.With(elf.DT_RUNPATH, runPath).Needs(needs...)
 	}
@@ -439,6 +444,43 @@ func TestUnknownStartsOfADirectory(t *testing.T) {
 		"warning what the scripts and commands that /d/four reads set is not known [/d/one /d/three /d/two]"}
 	if !slices.Equal(said, want) {
 		t.Errorf("%q", said)
+	}
+}
+
+// What lies beside the programs of a directory keeps none of them from working: a compat package's own libraries, which are no
+// starts, and programs for another machine. Programs that lack the same part of the driver are one line.
+func TestWhatIsNoStartOfADirectory(t *testing.T) {
+	program := func(interp string, needs ...string) tinyelf.Object {
+		return tinyelf.Object{Interp: interp}.Needs(append(needs, "libc.so.6")...)
+	}
+	const native = "/lib64/ld-linux-x86-64.so.2"
+	arm := program("/lib/ld-linux-aarch64.so.1", "libcuda.so.1")
+	arm.Machine = elf.EM_AARCH64
+	compat := lib("libcuda.so.1")
+	compat.Data = "x\x00libnvidia-gpucomp.so.550.1\x00libnvidia-nvvm70.so.4\x00libcuda.so.1\x00"
+	app := program(native, "libcuda.so.1").With(elf.DT_RUNPATH, "/run/opengl-driver/lib")
+	front := lib("libEGL.so.1")
+	h := on(t, good.With(tree{"lib64/ld-linux-x86-64.so.2": lib("ld-linux-x86-64.so.2"), "usr/lib/x86_64-linux-gnu/libc.so.6": lib("libc.so.6"),
+		"usr/lib/x86_64-linux-gnu/libEGL.so.1": front, "d/app": app, "d/compat/libcuda.so.550.1": compat, "d/compat/libcuda.so.1": "-> libcuda.so.550.1", "d/arm/app": arm,
+		"d/bin/one": app.Needs("libEGL.so.1"), "d/bin/two": app.Needs("libEGL.so.1"), "d/bin/three": app.Needs("libEGL.so.1")}))
+	m, _ := host.MachineNamed("x86_64")
+	d := (&Doctor{Host: h, Machine: m, Prefix: host.DefaultPrefix}).Diagnose("/d")
+	var all, egl []string
+	for _, f := range d.Facts {
+		all = append(all, fmt.Sprint(f.Verdict, " ", f.Subject, ": ", f.Text))
+	}
+	said := strings.Join(all, "\n")
+	if !d.Works || !strings.Contains(said, "note starts: for another machine, and so in nobody's way here: /d/arm/app") || strings.Contains(said, "gpucomp") || strings.Contains(said, "nowhere") {
+		t.Errorf("works: %v\n%s", d.Works, said)
+	}
+	lines, _, _ := d.Needed()
+	for _, l := range lines {
+		if l.Subject == "EGL" {
+			egl = append(egl, fmt.Sprint(l.Text, " ", l.Likewise))
+		}
+	}
+	if want := []string{"/d/bin/one asks for libEGL.so.1, and there is no libEGL_nvidia.so.0 by a file in share/glvnd/egl_vendor.d on this host [/d/bin/three /d/bin/two]"}; !slices.Equal(egl, want) {
+		t.Errorf("%q, want %q", egl, want)
 	}
 }
 

@@ -74,7 +74,11 @@ func (h *Doctor) checkInterfaces(d *Diagnosis, load *loader.Load, drv *host.Driv
 		if certain {
 			verdict, does = Warning, "asks for"
 		}
-		says := path.Base(by.Path) + " " + does + " " + asks
+		who := path.Base(by.Path)
+		if d.parts != nil {
+			who = by.Path
+		}
+		says := who + " " + does + " " + asks
 		// Where nixpkgs' loaders look, else where the host's do.
 		at, opens := a.leads(h, drv, h.Machine.Link(h.Prefix))
 		fix, lost := run, ""
@@ -109,6 +113,7 @@ func (h *Doctor) checkInterfaces(d *Diagnosis, load *loader.Load, drv *host.Driv
 		default:
 			d.add(a.name, verdict, "", fix, "%s, and finds no %s", says, a.what())
 		}
+		d.Facts[len(d.Facts)-1].Library = who
 	}
 }
 
