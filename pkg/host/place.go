@@ -86,6 +86,12 @@ func (m Machine) Second() (Machine, bool) {
 	return other, err == nil
 }
 
+// Starts reports whether a kernel of the machine starts programs of another one, without an emulator.
+func (m Machine) Starts(other elf.Machine) bool {
+	second, _ := m.Second()
+	return other == m.Machine || other == second.Machine || m.Machine == elf.EM_AARCH64 && other == elf.EM_ARM
+}
+
 // Link returns the driver link of the machine below a prefix that stands for /run/opengl-driver.
 func (m Machine) Link(prefix string) string {
 	suffix := strings.TrimPrefix(path.Dir(driver.LinkFor(m.Machine)), path.Dir(driver.Link))

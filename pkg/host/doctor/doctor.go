@@ -103,7 +103,7 @@ func (h *Doctor) Diagnose(program string) *Diagnosis {
 	} else if place, problem := starts.PlaceOf(context.Background(), system.Loader, program); problem != nil {
 		d.add("program", Bad, program, "", "%v", problem)
 	} else if place != nil && (len(place.Starts)+len(place.Others) > 0 || system.Loader.Files().IsDir(program)) {
-		d.place(system, place, m.ABI.Machine, look)
+		d.place(system, place, func(its *explain.Case) bool { return h.starts(its.Main.File.ELF.Machine) }, look)
 		h.checkAssembler(d, place)
 	} else if state, problem := starts.Begin(system.Loader, program, starts.Interpreters); problem != nil {
 		d.add("program", Bad, program, "", "%v", problem)
@@ -145,12 +145,20 @@ func (h *Doctor) sudo(command string) string {
 // itself begins a command of hostDriver for root.
 func (h *Doctor) itself() string { return h.sudo(remedy.Quote(cmp.Or(h.Itself, "hostDriver"))) }
 
-// alsoRuns are the machines whose programs kernels start beside those of another one.
-var alsoRuns = map[elf.Machine]elf.Machine{elf.EM_X86_64: elf.EM_386, elf.EM_AARCH64: elf.EM_ARM}
+// starts reports whether the host starts programs of a machine, as far as that is known. Emulators are told to the
+// kernel by names such as qemu-aarch64 (binfmt_misc, update-binfmts).
+func (h *Doctor) starts(machine elf.Machine) bool {
+	own, err := host.MachineOf(h.Root)
+	if err != nil || own.Starts(machine) {
+		return true
+	}
+	emulators, _ := h.Root.Glob("/proc/sys/fs/binfmt_misc/qemu-*")
+	return len(emulators) > 0
+}
 
 // place says what the starts of a directory, or those by an interpreter, would load, each fact once with those that it
 // is about. What nothing opens for sure is in nobody's way.
-func (d *Diagnosis) place(system *explain.System, place *starts.Place, machine elf.Machine,
+func (d *Diagnosis) place(system *explain.System, place *starts.Place, here func(*explain.Case) bool,
 	look func(*Diagnosis, *explain.Case)) {
 	at, failing := map[string]int{}, map[string]bool{}
 	var elsewhere []string
@@ -159,7 +167,7 @@ func (d *Diagnosis) place(system *explain.System, place *starts.Place, machine e
 	}
 	sum := places.Summarize(system, runtime.GOMAXPROCS(0), place, func(its *explain.Case) {
 		name := its.Start.Name()
-		if of := its.Main.File.ELF.Machine; of != machine && alsoRuns[machine] != of {
+		if !here(its) {
 			elsewhere = append(elsewhere, name)
 			return
 		}

@@ -58,6 +58,8 @@ func TestDiagnosis(t *testing.T) {
 	}
 	jax := tree{"v/pyvenv.cfg": "home = /usr/bin\n", "v/bin/python3.12": "-> /usr/bin/python3.12", "usr/bin/python3.12": program("", "libc.so.6"),
 		"v/lib/python3.12/site-packages/jax_plugins/xla_cuda12/xla_cuda_plugin.so": lib("xla_cuda_plugin.so")}
+	opens, libx, arm := program("/run/opengl-driver/lib:/opt", "libcuda.so.1", "libx.so", "libc.so.6"), lib("libx.so"), program("")
+	opens.Data, libx.Data, arm.Machine = "x\x00libnvidia-encode.so.1\x00", "x\x00libnvidia-fbc.so.1\x00", elf.EM_AARCH64
 	musl := lib("libc.so")
 	musl.Data = "musl libc\x00"
 	newer, older := lib("libcuda.so.1", "libstdc++.so.6"), lib("libstdc++.so.6")
@@ -170,6 +172,11 @@ func TestDiagnosis(t *testing.T) {
 			says: []string{"bad program: the program's loader, /lib64/ld-linux-x86-64.so.2, does not exist"}},
 		"its environment, by a link": {files: good.With(tree{"v/pyvenv.cfg": "home = /usr/bin\n", "v/bin/python3.12": "-> /usr/bin/python3.12", "usr/bin/python3.12": program("", "libc.so.6"), "v/lib/python3.12/site-packages/x/": nil}), program: "/v",
 			says: []string{"bad program: the program's loader, /lib64/ld-linux-x86-64.so.2, does not exist"}},
+		"parts of the driver that are opened by name": {files: good.With(interp).With(tree{"app": opens, "opt/libx.so": libx}), program: "/app", works: true,
+			says: []string{"warning libnvidia-encode.so.1: (app may open it with dlopen): nowhere", "note libnvidia-fbc.so.1: (libx.so may open it with dlopen): nowhere"}},
+		"for another machine": {files: good.With(interp).With(tree{"app": arm}), program: "/app",
+			says: []string{"bad program: is for another machine (EM_AARCH64), whose programs this one does not start"}},
+		"for another machine, with an emulator": {files: good.With(interp).With(tree{"app": arm, "lib/ld-linux-aarch64.so.1": lib("ld-linux-aarch64.so.1"), "proc/sys/fs/binfmt_misc/qemu-aarch64": "enabled\n"}), program: "/app", works: true},
 		"JAX without an assembler": {files: good.With(interp).With(jax), program: "/v", works: true,
 			says: []string{"warning JAX: it compiles with ptxas, which is in no wheel", "-> pip install nvidia-cuda-nvcc-cu12"}},
 		"JAX with the wheel": {files: good.With(interp).With(jax).With(tree{"v/lib/python3.12/site-packages/nvidia/cuda_nvcc/bin/ptxas": ""}), program: "/v",

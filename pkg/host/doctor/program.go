@@ -30,6 +30,11 @@ func (h *Doctor) checkProgram(d *Diagnosis, its *explain.Case, drv *host.Driver,
 		d.add(subject, Note, strings.Join(its.State.Start.Via, ", "), "",
 			"a script or wrapper that runs %s, which is examined instead", program)
 	}
+	if of := load.Main.File.ELF.Machine; !h.starts(of) {
+		d.add(subject, Bad, load.Main.Path, "run it on such a machine, or with an emulator",
+			"is for another machine (%v), whose programs this one does not start", of)
+		return ""
+	}
 	unsure := slices.Concat(its.Start.Other, its.Start.Unsure)
 	for _, what := range unsure {
 		d.doubt(subject, its.Start.Name(), "", "%s", what).Kind = finding.UnknownStart
@@ -319,6 +324,10 @@ func (h *Doctor) checkLibrary(d *Diagnosis, its *explain.Case, v *explain.Verdic
 		bad = Note
 	case v.Kind == finding.LoadError && o.Certain():
 		return // said of the program
+	case v.Optional(): // what opens it goes on without; a program's own part may be missing
+		if bad = Note; o.NeededBy == load.Main {
+			bad = Warning
+		}
 	case o.Found() && v.Kind != finding.UnfitDriver:
 	case strings.Contains(o.Name, "/"):
 	case v.Kind == finding.NoDriverLink && v.Command == nil: // nobody edits the file
