@@ -113,15 +113,20 @@ func (v *Verdict) Take(w *Verdict) {
 }
 
 // Optional reports whether a library is only opened by its name, is not here, and is not the one through which CUDA
-// or NVML is used. Profilers and others that open libraries for graphics and the like go on without them. So do those
-// that try a place of NVML in the system, or a name for building programs, such as libcuda.so.
+// or NVML is used, or PTX compiled. Profilers and others that open libraries for graphics and the like go on without
+// them, as do those that ask for a part which only older drivers have, or newer ones. So do those that try a place of
+// NVML in the system, or a name for building programs, such as libcuda.so.
 func (v *Verdict) Optional() bool {
-	row, _ := driver.Lookup(path.Base(v.Soname))
 	if v.Object.Found() || v.Object.Cause != loader.DlopenString && v.Object.Cause != loader.DlopenNote {
 		return false
 	}
-	return row.Class != driver.CUDA && row.Class != driver.Compiler && (row.Class != driver.NVML ||
-		strings.Contains(v.Soname, "/")) || row.Soname != "" && path.Base(v.Soname) != row.Soname
+	switch path.Base(v.Soname) {
+	case driver.LibCUDA, ptxCompiler:
+		return false
+	case "libnvidia-ml.so.1":
+		return strings.Contains(v.Soname, "/")
+	}
+	return true
 }
 
 // Line is what people read of a verdict.

@@ -122,7 +122,7 @@ func (c *Case) toolkit() {
 // compiler reports a compat package's libcuda.so.1 that does not find the PTX compiler beside it, because it opens
 // that by its bare name.
 func (c *Case) compiler() {
-	const name = "libnvidia-ptxjitcompiler.so.1"
+	const name = ptxCompiler
 	for _, o := range c.Objects[1:] {
 		if o.Name != driver.LibCUDA || !o.Found() || o.File == nil || o.Err != "" ||
 			!slices.ContainsFunc(o.File.Literals(), func(l files.Literal) bool { return l.Name == name && l.Path == "" }) {
@@ -138,6 +138,8 @@ func (c *Case) compiler() {
 		c.report(f)
 	}
 }
+
+const ptxCompiler = "libnvidia-ptxjitcompiler.so.1"
 
 // noCompiler is CUDA_ERROR_JIT_COMPILER_NOT_FOUND.
 const noCompiler = 221

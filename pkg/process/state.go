@@ -40,10 +40,13 @@ func (s *State) touches(files func(file string) bool) bool {
 // such as libc.so.6 may open, and what the driver opens of its own, is followed only if all is set.
 func (s *State) Likely(all bool) func(*loader.Object, files.Literal) bool {
 	return func(o *loader.Object, l files.Literal) bool {
-		if all || o == s.Main {
+		switch {
+		case !all && driver.Provides(path.Base(o.Name)):
+			return false
+		case all || o == s.Main:
 			return l.Exact || l.Driver
 		}
-		return !driver.Provides(path.Base(o.Name)) && (l.Driver || s.meant(o, l))
+		return l.Driver || s.meant(o, l)
 	}
 }
 

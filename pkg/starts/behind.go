@@ -3,6 +3,7 @@ package starts
 import (
 	"bytes"
 	"cmp"
+	"debug/elf"
 	"errors"
 	"fmt"
 	"io"
@@ -69,6 +70,10 @@ func (k *Modules) Behind(l *loader.Loader, file string, through Through) process
 	return t
 }
 
+// unames is what uname -m says on machines (arch/*/Makefile of Linux, UTS_MACHINE).
+var unames = map[elf.Machine]string{elf.EM_X86_64: "x86_64", elf.EM_386: "i686", elf.EM_AARCH64: "aarch64",
+	elf.EM_ARM: "armv7l", elf.EM_PPC64: "ppc64le", elf.EM_RISCV: "riscv64"}
+
 // started is Behind without what a script imports.
 func started(l *loader.Loader, file string, through Through) process.Start {
 	t := process.Start{File: file, Environment: l.Environment(), Set: map[string]string{}, Sure: true}
@@ -101,6 +106,12 @@ func started(l *loader.Loader, file string, through Through) process.Start {
 			IsDir: func(file string) (dir, there bool) {
 				_, _, err := l.Files().Resolve(l.Absolute(file))
 				return err == nil && l.Files().IsDir(l.Absolute(file)), err == nil
+			},
+			Machine: func() string {
+				if shell := l.Files().Open("/bin/sh"); shell.ELF != nil {
+					return unames[shell.ELF.Machine]
+				}
+				return ""
 			}}
 		w, python := readWrapper(l, at, through)
 		if w.Program == "" {

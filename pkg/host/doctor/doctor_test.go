@@ -59,7 +59,9 @@ func TestDiagnosis(t *testing.T) {
 	jax := tree{"v/pyvenv.cfg": "home = /usr/bin\n", "v/bin/python3.12": "-> /usr/bin/python3.12", "usr/bin/python3.12": program("", "libc.so.6"),
 		"v/lib/python3.12/site-packages/jax_plugins/xla_cuda12/xla_cuda_plugin.so": lib("xla_cuda_plugin.so")}
 	opens, libx, arm := program("/run/opengl-driver/lib:/opt", "libcuda.so.1", "libx.so", "libc.so.6"), lib("libx.so"), program("")
-	opens.Data, libx.Data, arm.Machine = "x\x00libnvidia-encode.so.1\x00", "x\x00libnvidia-fbc.so.1\x00", elf.EM_AARCH64
+	opens.Data, libx.Data, arm.Machine = "x\x00libnvidia-encode.so.1\x00", "x\x00libnvidia-fbc.so.1\x00libnvidia-fatbinaryloader.so\x00", elf.EM_AARCH64
+	whole := lib("libcuda.so.1")
+	whole.Data = "x\x00libnvidia-nvvm70.so.4\x00libnvidia-gpucomp.so.580.1\x00"
 	musl := lib("libc.so")
 	musl.Data = "musl libc\x00"
 	newer, older := lib("libcuda.so.1", "libstdc++.so.6"), lib("libstdc++.so.6")
@@ -174,6 +176,12 @@ func TestDiagnosis(t *testing.T) {
 			says: []string{"bad program: the program's loader, /lib64/ld-linux-x86-64.so.2, does not exist"}},
 		"parts of the driver that are opened by name": {files: good.With(interp).With(tree{"app": opens, "opt/libx.so": libx}), program: "/app", works: true,
 			says: []string{"warning libnvidia-encode.so.1: (app may open it with dlopen): nowhere", "note libnvidia-fbc.so.1: (libx.so may open it with dlopen): nowhere"}},
+		"the driver's own library": {files: good.With(interp).With(tree{"opt/compat/libcuda.so.580.1": whole}), program: "/opt/compat/libcuda.so.580.1", works: true, never: "nowhere"},
+		"a wrapper for several machines": {files: good.With(interp).With(tree{"bin/sh": program("", "libc.so.6"), "p": program("", "libc.so.6"), "arm": arm,
+			"app": "#!/bin/sh\nif [ \"$(uname -m)\" = x86_64 ]; then /p \"$@\"; else /arm \"$@\"; fi\n"}), program: "/app", works: true, says: []string{"note program: a script or wrapper that runs /p"}},
+		"one that asks otherwise": {files: good.With(interp).With(tree{"bin/sh": program("", "libc.so.6"), "p": program("", "libc.so.6"), "arm": arm,
+			"app": "#!/bin/sh\nif [ \"$(dpkg --print-architecture)\" = amd64 ]; then /p \"$@\"; else /arm \"$@\"; fi\n"}), program: "/app", works: true, unknown: true,
+			says: []string{"warning program: which program /app starts is not known"}},
 		"for another machine": {files: good.With(interp).With(tree{"app": arm}), program: "/app",
 			says: []string{"bad program: is for another machine (EM_AARCH64), whose programs this one does not start"}},
 		"for another machine, with an emulator": {files: good.With(interp).With(tree{"app": arm, "lib/ld-linux-aarch64.so.1": lib("ld-linux-aarch64.so.1"), "proc/sys/fs/binfmt_misc/qemu-aarch64": "enabled\n"}), program: "/app", works: true},

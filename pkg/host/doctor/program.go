@@ -30,11 +30,6 @@ func (h *Doctor) checkProgram(d *Diagnosis, its *explain.Case, drv *host.Driver,
 		d.add(subject, Note, strings.Join(its.State.Start.Via, ", "), "",
 			"a script or wrapper that runs %s, which is examined instead", program)
 	}
-	if of := load.Main.File.ELF.Machine; !h.starts(of) {
-		d.add(subject, Bad, load.Main.Path, "run it on such a machine, or with an emulator",
-			"is for another machine (%v), whose programs this one does not start", of)
-		return ""
-	}
 	unsure := slices.Concat(its.Start.Other, its.Start.Unsure)
 	for _, what := range unsure {
 		d.doubt(subject, its.Start.Name(), "", "%s", what).Kind = finding.UnknownStart
@@ -50,6 +45,11 @@ func (h *Doctor) checkProgram(d *Diagnosis, its *explain.Case, drv *host.Driver,
 			}
 		}
 	}()
+	if of := load.Main.File.ELF.Machine; !h.starts(of) {
+		d.add(subject, Bad, load.Main.Path, "run it on such a machine, or with an emulator",
+			"is for another machine (%v), whose programs this one does not start", of)
+		return ""
+	}
 	if load.Role == loader.Static {
 		d.add(subject, Note, program, "", "is static: it loads no libraries, and so no driver; it cannot use CUDA")
 		return ""

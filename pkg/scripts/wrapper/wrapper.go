@@ -44,6 +44,7 @@ type Surroundings struct {
 	Real     func(file string) string // where a path leads, "" for nowhere
 	Find     func(name string) string // a program in PATH, "" for none; may be nil
 	IsDir    func(file string) (dir, there bool)
+	Machine  func() string // as uname -m says, "" for not known; may be nil
 }
 
 // Wrapped reads a shell script that starts a program in its own place, as makeWrapper of nixpkgs writes it, and people
@@ -555,6 +556,9 @@ func (sh *shell) substitute(text string) string {
 		if len(args) == 0 {
 			return unknown
 		}
+		if name := sh.uname(words); name != "" {
+			return name
+		}
 		arg := path.Join(dir, ".")
 		if len(args) > 1 {
 			if arg = args[1]; !strings.HasPrefix(arg, "/") && dir != "" {
@@ -589,6 +593,22 @@ func (sh *shell) substitute(text string) string {
 		}
 		return unknown
 	}
+}
+
+// uname returns what uname prints of the kernel and the machine; "" for another command, and if that is not known.
+func (sh *shell) uname(words []word) string {
+	option := "-s"
+	if len(words) == 2 {
+		option = words[1].text
+	}
+	switch {
+	case words[0].text != "uname" && words[0].text != "arch" || len(words) > 2:
+	case words[0].text == "uname" && (option == "-s" || option == "--kernel-name"):
+		return "Linux"
+	case sh.Machine != nil && (words[0].text == "arch" || option == "-m" || option == "--machine"):
+		return sh.Machine()
+	}
+	return ""
 }
 
 func (sh *shell) real(file string) string {
@@ -893,7 +913,8 @@ func (sh *shell) starts(words []word, exec bool, runs int) (taken bool) {
 			return sh.starts(rest, true, runs)
 		}
 	}
-	if sh.program, sh.sure = path.Clean(program), exec && runs == 1; exec && !sh.sure {
+	// Of two that follow each other without exec the last one counts.
+	if sh.program, sh.sure = path.Clean(program), exec && runs == 1; runs != 1 {
 		sh.others = append(sh.others, sh.program)
 	}
 	return true

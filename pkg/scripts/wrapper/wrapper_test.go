@@ -64,6 +64,8 @@ func TestWrapped(t *testing.T) {
 		"nice":                      "LD_LIBRARY_PATH=/n exec nice -n 5 env A=1 nohup ~/libexec/p \"$@\" 2>/dev/null\n",
 		"timeout":                   "timeout -s INT 9 ionice -c 3 ~/libexec/p \"$@\"\n",
 		"both streams":              "D=$( cd -- \"$( dirname -- \"${BASH_SOURCE[0]}\" )\" &> /dev/null && pwd )\nexec 3>&1\nexec \"$D/.p-wrapped\" \"$@\" &> /dev/stdout\n",
+		"uname":                     "ARCH=\"$(uname -m)\"\nif [ \"$ARCH\" = none ]; then\n /none \"$@\"\nelif [ \"$ARCH\" = \"MACHINE\" ]; then\n ~/libexec/p \"$@\"\nelse\n /none \"$@\"\nfi\n",
+		"the kernel":                "[ `uname` = Linux ] && [ \"$(uname -s)$(arch)\" = LinuxMACHINE ] && exec ~/libexec/p \"$@\"\n",
 		"a pipe and a condition":    "if echo x | grep -q y; then\n exec /none\nfi\n" + start,
 	}
 	dir := t.TempDir()
@@ -74,13 +76,18 @@ func TestWrapped(t *testing.T) {
 	for _, p := range []string{"/bin/.p-wrapped", "/libexec/p"} {
 		os.WriteFile(dir+p, []byte(shows), 0o755)
 	}
+	printed, err := exec.Command("uname", "-m").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	machine := strings.TrimSpace(string(printed))
 	names := []string{"LD_LIBRARY_PATH", "LD_AUDIT", "LD_PRELOAD"}
 	for _, given := range []string{"", "/given", "/g:/given:/h"} {
 		for name, text := range cases {
 			if name == "env" { // env(1) takes -u only before what it sets
 				continue
 			}
-			text = "#! /bin/bash -e\n" + strings.ReplaceAll(text, "~", dir)
+			text = "#! /bin/bash -e\n" + strings.NewReplacer("~", dir, "MACHINE", machine).Replace(text)
 			at := dir + "/bin/p"
 			os.WriteFile(at, []byte(text), 0o755)
 			// LD_PRELOAD and LD_AUDIT of no file would be warned of, and do nothing else.
@@ -99,6 +106,7 @@ func TestWrapped(t *testing.T) {
 					st, err := os.Stat(file)
 					return err == nil && st.IsDir(), err == nil
 				},
+				Machine: func() string { return machine },
 			})
 			got := w.Program + "\n"
 			for _, name := range names {
@@ -137,6 +145,9 @@ func TestWrappedUnsure(t *testing.T) {
 		"case $1 in\n a) exec /none;;\n *) exec /p \"$@\";;\nesac":                   "/p map[] [the program]",
 		"case $1 in\n a) /p -a \"$@\";;\n *) exec /p \"$@\";;\nesac":                 "/p map[] []",
 		"if command -v ls &> /dev/null; then export LD_LIBRARY_PATH=/a; fi\nexec /p": "/p map[LD_LIBRARY_PATH:] [LD_LIBRARY_PATH]",
+		"if [ \"$X\" = a ]; then\n/a \"$@\"\nelse\n/b \"$@\"\nfi":                    "/b map[] [the program]",
+		"if [ \"$(uname -m)\" = a ]; then\nexec /a\nfi\nexec /b":                     "/b map[] [the program]",
+		"/a \"$@\"\n/b \"$@\"":                            "/b map[] []",
 		". /etc/profile\nexec /p":                         "/p map[] [the environment]",
 		"eval \"$(setup)\"\n/p \"$@\"":                    "/p map[] [the environment]",
 		"f() { f; f; }\nf\nexec /p":                       "/p map[] []",
