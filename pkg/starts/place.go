@@ -127,7 +127,8 @@ func PlaceOf(ctx context.Context, l *loader.Loader, file string) (*Place, error)
 	}
 	p.Starts = all[wrapped]
 	behind := map[*files.File]bool{}
-	for _, w := range all[wrapped] {
+	for i, w := range all[wrapped] {
+		p.Starts[i].Part = above(sites, l.Absolute(w.Name())) != ""
 		behind[l.Files().Open(l.Absolute(w.File))] = true
 	}
 	for _, t := range all[program] {

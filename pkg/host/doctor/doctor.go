@@ -176,8 +176,11 @@ func (d *Diagnosis) place(system *explain.System, place *starts.Place, here func
 		d.own = cmp.Or(d.own, one.own)
 		d.Asks = d.Asks || one.Asks
 		for _, f := range one.Facts {
-			f.unknown = f.unknown && (one.asks || f.Kind == finding.UnknownStart)
-			if !one.asks && f.Verdict != Bad && f.Verdict != Warning {
+			ofPart := f.Kind == finding.UnknownStart && its.Start.Part && !one.asks // a script in a package of Python's
+			f.unknown = f.unknown && (one.asks || f.Kind == finding.UnknownStart) && !ofPart
+			if ofPart {
+				f.Verdict = Note
+			} else if !one.asks && f.Verdict != Bad && f.Verdict != Warning {
 				continue
 			}
 			// which has nothing to do with the driver

@@ -62,6 +62,7 @@ func TestDiagnosis(t *testing.T) {
 	opens.Data, libx.Data, arm.Machine = "x\x00libnvidia-encode.so.1\x00", "x\x00libnvidia-fbc.so.1\x00libnvidia-fatbinaryloader.so\x00", elf.EM_AARCH64
 	whole := lib("libcuda.so.1")
 	whole.Data = "x\x00libnvidia-nvvm70.so.4\x00libnvidia-gpucomp.so.580.1\x00"
+	const either = "#!/bin/sh\nif [ \"$X\" = 1 ]; then /bin/sh \"$@\"; else /p \"$@\"; fi\n"
 	musl := lib("libc.so")
 	musl.Data = "musl libc\x00"
 	newer, older := lib("libcuda.so.1", "libstdc++.so.6"), lib("libstdc++.so.6")
@@ -185,6 +186,10 @@ func TestDiagnosis(t *testing.T) {
 		"for another machine": {files: good.With(interp).With(tree{"app": arm}), program: "/app",
 			says: []string{"bad program: is for another machine (EM_AARCH64), whose programs this one does not start"}},
 		"for another machine, with an emulator": {files: good.With(interp).With(tree{"app": arm, "lib/ld-linux-aarch64.so.1": lib("ld-linux-aarch64.so.1"), "proc/sys/fs/binfmt_misc/qemu-aarch64": "enabled\n"}), program: "/app", works: true},
+		"a script that lies in a package of an environment": {files: good.With(interp).With(jax).With(tree{"bin/sh": program("", "libc.so.6"), "p": program("", "libc.so.6"), "v/lib/python3.12/site-packages/x/bench.sh": either}), program: "/v", works: true,
+			says: []string{"note program: which program /v/lib/python3.12/site-packages/x/bench.sh starts is not known"}},
+		"a command of an environment": {files: good.With(interp).With(jax).With(tree{"bin/sh": program("", "libc.so.6"), "p": program("", "libc.so.6"), "v/bin/bench": either}), program: "/v", works: true, unknown: true,
+			says: []string{"warning program: which program /v/bin/bench starts is not known"}},
 		"JAX without an assembler": {files: good.With(interp).With(jax), program: "/v", works: true,
 			says: []string{"warning JAX: it compiles with ptxas, which is in no wheel", "-> pip install nvidia-cuda-nvcc-cu12"}},
 		"JAX with the wheel": {files: good.With(interp).With(jax).With(tree{"v/lib/python3.12/site-packages/nvidia/cuda_nvcc/bin/ptxas": ""}), program: "/v",
