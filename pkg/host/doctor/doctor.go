@@ -35,6 +35,8 @@ type Doctor struct {
 	Itself string
 	// For, where not nil, are the compute capabilities of the GPUs; else they are found out.
 	For []gpucode.Capability
+
+	own host.Machine // the root's; the zero value where that is not known
 }
 
 // Programs returns what a doctor looks at the programs below a root by: the GPU code in them is seen, too.
@@ -90,6 +92,7 @@ func (h *Doctor) Diagnose(program string) *Diagnosis {
 		return d
 	}
 	h.foreign(d)
+	h.own, _ = host.MachineOf(h.Root)
 	ofHost := len(d.Facts)
 	d.Works = true
 	look := func(d *Diagnosis, its *explain.Case) {
@@ -148,8 +151,7 @@ func (h *Doctor) itself() string { return h.sudo(remedy.Quote(cmp.Or(h.Itself, "
 // starts reports whether the host starts programs of a machine, as far as that is known. Emulators are told to the
 // kernel by names such as qemu-aarch64 (binfmt_misc, update-binfmts).
 func (h *Doctor) starts(machine elf.Machine) bool {
-	own, err := host.MachineOf(h.Root)
-	if err != nil || own.Starts(machine) {
+	if h.own.Name == "" || h.own.Starts(machine) {
 		return true
 	}
 	emulators, _ := h.Root.Glob("/proc/sys/fs/binfmt_misc/qemu-*")
