@@ -164,6 +164,52 @@ type frame struct {
 	runs int  // whether the commands in it run: 1 yes, 0 no, -1 not known
 	asks bool // they are what an if asks
 	done bool // a branch before did run
+	in   *choice
+}
+
+// choice is an open case. What is known is 1 yes, 0 no, -1 not known.
+type choice struct {
+	word     string
+	patterns bool // come next, or the end
+	matches  int  // one of the patterns before a branch
+	before   int  // an earlier branch ran
+}
+
+// try takes a pattern of a branch.
+func (c *choice) try(pattern string) {
+	const long = 255 // of which a hostile script would make much work
+	switch known := !strings.Contains(c.word+pattern, unknown); {
+	case pattern == "*", known && pattern == c.word:
+		c.matches = 1
+	case !known, len(c.word)+len(pattern) > long, strings.Contains(c.word, "/"): // a shell's * matches a slash
+		c.matches = either(c.matches, -1)
+	default:
+		if same, err := path.Match(pattern, c.word); err != nil {
+			c.matches = either(c.matches, -1)
+		} else if same {
+			c.matches = 1
+		}
+	}
+}
+
+// branch begins the branch of the patterns before, and says whether it runs.
+func (c *choice) branch() (runs int) {
+	switch runs = c.matches; {
+	case c.before == 1:
+		runs = 0
+	case c.before < 0 && runs == 1:
+		runs = -1
+	}
+	c.patterns, c.matches, c.before = false, 0, either(c.before, runs)
+	return runs
+}
+
+// either says whether one of two conditions holds.
+func either(a, b int) int {
+	if a == 1 || b == 1 {
+		return 1
+	}
+	return min(a, b)
 }
 
 func (sh *shell) value(name string) variable {
@@ -565,6 +611,10 @@ func (sh *shell) substitute(text string) string {
 				arg = path.Join(dir, arg)
 			}
 		}
+		if slashes := `sed -e 's,\\,/,g'`; end == '|' && strings.TrimSpace(in.text[in.at:]) == slashes && // as npm's shims do
+			!strings.Contains(arg, `\`) {
+			end = 0
+		}
 		if end == '|' || strings.Contains(arg, unknown) && args[0] != "command" { // what reads it is not known
 			return unknown
 		}
@@ -629,6 +679,11 @@ func (sh *shell) run() {
 			break
 		}
 		words, end := sh.command()
+		if top := len(sh.frames) - 1; top >= 0 && sh.frames[top].in != nil && sh.frames[top].in.patterns &&
+			!(len(words) > 0 && words[0].text == "esac") {
+			sh.pattern(words, end)
+			continue
+		}
 		not, result := false, 1
 	command:
 		for ; len(words) > 0 && !words[0].quoted; words = words[1:] {
@@ -654,6 +709,11 @@ func (sh *shell) run() {
 				}
 			case w == "fi" && top >= 0, w == "done" && top >= 0, w == "esac" && top >= 0, w == "}" && top >= 0:
 				sh.frames = sh.frames[:top]
+			case w == "case" && len(words) > 2:
+				sh.frames = append(sh.frames, frame{runs: -1, in: &choice{word: words[1].text, patterns: true}})
+				sh.pattern(words[3:], end)
+				words = nil
+				break command
 			case w == "while", w == "until", w == "for", w == "case", w == "select":
 				sh.frames = append(sh.frames, frame{runs: -1})
 			case w == "{":
@@ -687,6 +747,20 @@ func (sh *shell) run() {
 			}
 			guard = 1
 		}
+		if top := len(sh.frames) - 1; top >= 0 && sh.frames[top].in != nil && strings.HasSuffix(sh.text[:sh.at], ";;") {
+			sh.frames[top].in.patterns = true
+		}
+	}
+}
+
+// pattern reads a pattern of a case, and begins the branch behind the last one.
+func (sh *shell) pattern(words []word, end byte) {
+	f := &sh.frames[len(sh.frames)-1]
+	if len(words) > 0 {
+		f.in.try(words[0].text)
+	}
+	if end == ')' {
+		f.runs = f.in.branch()
 	}
 }
 

@@ -66,6 +66,8 @@ func TestWrapped(t *testing.T) {
 		"both streams":              "D=$( cd -- \"$( dirname -- \"${BASH_SOURCE[0]}\" )\" &> /dev/null && pwd )\nexec 3>&1\nexec \"$D/.p-wrapped\" \"$@\" &> /dev/stdout\n",
 		"uname":                     "ARCH=\"$(uname -m)\"\nif [ \"$ARCH\" = none ]; then\n /none \"$@\"\nelif [ \"$ARCH\" = \"MACHINE\" ]; then\n ~/libexec/p \"$@\"\nelse\n /none \"$@\"\nfi\n",
 		"the kernel":                "[ `uname` = Linux ] && [ \"$(uname -s)$(arch)\" = LinuxMACHINE ] && exec ~/libexec/p \"$@\"\n",
+		"npm's shim":                "basedir=$(dirname \"$(echo \"$0\" | sed -e 's,\\\\,/,g')\")\n\ncase `uname` in\n    *CYGWIN*|*MINGW*|*MSYS*)\n      if command -v cygpath > /dev/null 2>&1; then\n        basedir=`cygpath -w \"$basedir\"`\n      fi\n    ;;\nesac\n\nif [ -x \"$basedir/.p-wrapped\" ]; then\n  exec \"$basedir/.p-wrapped\"  \"$basedir/../x.js\" \"$@\"\nelse\n  exec node  \"$basedir/../x.js\" \"$@\"\nfi\n",
+		"a case of a known word":    "case $(uname) in\n  Darwin|*BSD) exec /none \"$@\" ;;\n  (L*x) LD_LIBRARY_PATH=/l;;\n  *) LD_LIBRARY_PATH=/m\nesac\nexport LD_LIBRARY_PATH\ncase a/b in a/b) case x in y) exec /none \"$@\";; esac ;; esac\nexec ~/libexec/p \"$@\"\n",
 		"a pipe and a condition":    "if echo x | grep -q y; then\n exec /none\nfi\n" + start,
 	}
 	dir := t.TempDir()
@@ -147,6 +149,7 @@ func TestWrappedUnsure(t *testing.T) {
 		"if command -v ls &> /dev/null; then export LD_LIBRARY_PATH=/a; fi\nexec /p": "/p map[LD_LIBRARY_PATH:] [LD_LIBRARY_PATH]",
 		"if [ \"$X\" = a ]; then\n/a \"$@\"\nelse\n/b \"$@\"\nfi":                    "/b map[] [the program]",
 		"if [ \"$(uname -m)\" = a ]; then\nexec /a\nfi\nexec /b":                     "/b map[] [the program]",
+		"case $X in\na) exec /a;;\nesac\ncase b in\n*) exec /b;;\nesac":              "/b map[] [the program]",
 		"/a \"$@\"\n/b \"$@\"":                            "/b map[] []",
 		". /etc/profile\nexec /p":                         "/p map[] [the environment]",
 		"eval \"$(setup)\"\n/p \"$@\"":                    "/p map[] [the environment]",
