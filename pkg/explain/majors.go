@@ -123,8 +123,8 @@ func (c *Case) toolkit() {
 // that by its bare name.
 func (c *Case) compiler() {
 	const name = ptxCompiler
-	for _, o := range c.Objects[1:] {
-		if o.Name != driver.LibCUDA || !o.Found() || o.File == nil || o.Err != "" ||
+	for _, o := range c.Objects {
+		if path.Base(o.Name) != driver.LibCUDA || !o.Found() || o.File == nil || o.Err != "" ||
 			!slices.ContainsFunc(o.File.Literals(), func(l files.Literal) bool { return l.Name == name && l.Path == "" }) {
 			continue
 		}

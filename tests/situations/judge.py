@@ -129,14 +129,17 @@ def findings(command, argv, start, base):
 
 
 def doctor(start, base):
-    host = Claim("doctor", ["hostDriver", "doctor", "--json", "--for", start.gpu or "9.0"], start, base)
+    # of an emulator that is given the program nobody else knows
+    emulated = ["--machine", "aarch64"] if start.argv[0] == "qemu-aarch64" else []
+    host = Claim("doctor", ["hostDriver", "doctor", "--json", "--for", start.gpu or "9.0"] + emulated, start, base)
     claim = Claim("doctor", host.argv + [start.asked], start, base, start.env)
     known = {(fact["subject"], fact["text"]) for fact in host.document.get("facts", [])}
     claim.status = 0
     for fact in claim.document.get("facts", []):
         text = f"{fact['subject']}: {fact['text']}"
         if (fact["subject"], fact["text"]) in known or fact["subject"] in ("kernel module", "driver libraries", "device nodes", "GPU", "driver link") \
-                or fact["text"] == "its loader is musl's":  # so the driver cannot work in it, which is doctor's question, not ours
+                or fact["text"] == "its loader is musl's" \
+                or fact["text"].startswith("is for another machine (EM_S390)"):  # the driver cannot work in it: doctor's question, not ours
             continue
         if fact["verdict"] == "bad" and fact["text"].startswith("(if "):  # the process is known not to
             claim.said.append(text)

@@ -58,7 +58,7 @@ loaded; the driver's nvidia-smi is asked which GPU there is.`,
 		if program != "" && !c.IsSet("machine") {
 			m = h.MachineOfProgram(program, m)
 		}
-		d := (&doctor.Doctor{Host: h, Machine: m, Prefix: c.prefix, AsRoot: os.Geteuid() == 0,
+		d := (&doctor.Doctor{Host: h, Machine: m, Emulated: c.IsSet("machine"), Prefix: c.prefix, AsRoot: os.Geteuid() == 0,
 			Itself: thisProgram(), For: gpus}).Diagnose(program)
 		if c.Bool("json") {
 			var works any = d.Works

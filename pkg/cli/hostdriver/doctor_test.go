@@ -70,6 +70,19 @@ func TestDirectoryWithAnUnknownStart(t *testing.T) {
 	}
 }
 
+// A program for another machine does not start, unless who asks says that it does, by an emulator.
+func TestProgramOfAnotherMachine(t *testing.T) {
+	tree := hosttest.Tree{"lib64/ld-linux-x86-64.so.2": hosttest.Lib("ld-linux-x86-64.so.2"), "lib/ld-linux-aarch64.so.1": hosttest.Lib("ld-linux-aarch64.so.1"),
+		"app": tinyelf.Object{Machine: elf.EM_AARCH64, Interp: "/lib/ld-linux-aarch64.so.1"}}.Make(t)
+	const says = "is for another machine (EM_AARCH64)"
+	if status, said := runs("doctor", "--root", tree, "/app"); status != 1 || !strings.Contains(said, says) {
+		t.Errorf("status %d, %s", status, said)
+	}
+	if status, said := runs("doctor", "--root", tree, "--machine", "aarch64", "/app"); strings.Contains(said, says) {
+		t.Errorf("with --machine: status %d, %s", status, said)
+	}
+}
+
 // What helps with several lines in a row, and what an error of CUDA's means, is said once.
 func TestDoctorSaysARemedyOnce(t *testing.T) {
 	tree := hosttest.Tree{"app": tinyelf.Object{}.Needs("libcuda.so.1"), ".dockerenv": ""}.Make(t)

@@ -27,6 +27,8 @@ type Doctor struct {
 	// Host finds the driver. Its Programs are nil, or what [Programs] returns.
 	*host.Host
 	Machine host.Machine // whose programs are to work
+	// Emulated: the host starts them, whatever it is, by an emulator that only who asks knows of.
+	Emulated bool
 	// Prefix is the directory that stands for /run/opengl-driver.
 	Prefix string
 	// AsRoot means that the user is root: containers often have no sudo, and the driver makes device nodes.
@@ -151,7 +153,7 @@ func (h *Doctor) itself() string { return h.sudo(remedy.Quote(cmp.Or(h.Itself, "
 // starts reports whether the host starts programs of a machine, as far as that is known. Emulators are told to the
 // kernel by names such as qemu-aarch64 (binfmt_misc, update-binfmts).
 func (h *Doctor) starts(machine elf.Machine) bool {
-	if h.own.Name == "" || h.own.Starts(machine) {
+	if h.own.Name == "" || h.own.Starts(machine) || h.Emulated && h.Machine.Starts(machine) {
 		return true
 	}
 	emulators, _ := h.Root.Glob("/proc/sys/fs/binfmt_misc/qemu-*")
