@@ -176,7 +176,7 @@ func TestDiagnosis(t *testing.T) {
 		"its environment, by a link": {files: good.With(tree{"v/pyvenv.cfg": "home = /usr/bin\n", "v/bin/python3.12": "-> /usr/bin/python3.12", "usr/bin/python3.12": program("", "libc.so.6"), "v/lib/python3.12/site-packages/x/": nil}), program: "/v",
 			says: []string{"bad program: the program's loader, /lib64/ld-linux-x86-64.so.2, does not exist"}},
 		"parts of the driver that are opened by name": {files: good.With(interp).With(tree{"app": opens, "opt/libx.so": libx}), program: "/app", works: true,
-			says: []string{"warning libnvidia-encode.so.1: (app may open it with dlopen): nowhere", "note libnvidia-fbc.so.1: (libx.so may open it with dlopen): nowhere"}},
+			says: []string{"warning libnvidia-encode.so.1: (app may open it with dlopen): nowhere", "note libnvidia-fbc.so.1: (libx.so may open it with dlopen): nowhere"}, never: "libnvidia-fbc.*-> [a-z]"},
 		"the driver's own library": {files: good.With(interp).With(tree{"opt/compat/libcuda.so.580.1": whole}), program: "/opt/compat/libcuda.so.580.1", works: true, never: "nowhere"},
 		"a wrapper for several machines": {files: good.With(interp).With(tree{"bin/sh": program("", "libc.so.6"), "p": program("", "libc.so.6"), "arm": arm,
 			"app": "#!/bin/sh\nif [ \"$(uname -m)\" = x86_64 ]; then /p \"$@\"; else /arm \"$@\"; fi\n"}), program: "/app", works: true, says: []string{"note program: a script or wrapper that runs /p"}},

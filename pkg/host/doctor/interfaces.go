@@ -113,7 +113,10 @@ func (h *Doctor) checkInterfaces(d *Diagnosis, load *loader.Load, drv *host.Driv
 		default:
 			d.add(a.name, verdict, "", fix, "%s, and finds no %s", says, a.what())
 		}
-		d.Facts[len(d.Facts)-1].Library = who
+		f := &d.Facts[len(d.Facts)-1]
+		if f.Library = who; !certain { // nobody is known to miss it
+			f.Remedy = remedy.Remedy{}
+		}
 	}
 }
 

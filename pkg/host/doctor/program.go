@@ -325,8 +325,8 @@ func (h *Doctor) checkLibrary(d *Diagnosis, its *explain.Case, v *explain.Verdic
 	case v.Kind == finding.LoadError && o.Certain():
 		return // said of the program
 	case v.Optional(): // what opens it goes on without; a program's own part may be missing
-		if bad = Note; o.NeededBy == load.Main {
-			bad = Warning
+		if bad, fix = Note, (remedy.Remedy{}); o.NeededBy == load.Main {
+			bad, fix = Warning, v.Remedy
 		}
 	case o.Found() && v.Kind != finding.UnfitDriver:
 	case strings.Contains(o.Name, "/"):
