@@ -40,12 +40,6 @@ func (f *File) abi() ABI {
 // PIE reports whether the file says that it is a program (DF_1_PIE), though its type is ET_DYN.
 func (f *File) PIE() bool { return f.Flags1&elf.DF_1_PIE != 0 }
 
-// uncommon reports whether the loader does more for the file than to look for what DT_NEEDED
-// names: filters, audit modules, DF_1_NODEFLIB.
-func (f *File) uncommon() bool {
-	return len(f.Asks) > len(f.Needed) || f.Audit != [2]string{} || f.Flags1&elf.DF_1_NODEFLIB != 0
-}
-
 // ABI returns what the file's header says; ok is false where it has none.
 func (f *File) ABI() (a ABI, ok bool) {
 	ok = !f.Short && f.IsELF()

@@ -114,9 +114,6 @@ func (v *Versions) Define(want *elfimage.Version) bool {
 // dtRELR is DT_RELR, for which debug/elf has no name.
 const dtRELR elf.DynTag = 36
 
-// versionsNeeded returns the symbol versions that the file needs of others.
-func (f *File) versionsNeeded() []elfimage.Version { return f.Versions.Needs }
-
 // Versioned reports whether the file says which versions it defines: else it is taken to have every one.
 func (f *File) Versioned() bool { return f.Versions.Defines != nil }
 

@@ -26,15 +26,6 @@ func (t Start) Begin(l *loader.Loader) (*State, error) {
 	return &State{load, t}, nil
 }
 
-// touches reports whether the state depends on the run path, interpreter or needed libraries of a file for which
-// files is true, given its path on this machine. Files whose opening failed count, too.
-func (s *State) touches(files func(file string) bool) bool {
-	in := func(o *loader.Object) bool { return o.File != nil && files(o.File.Path) }
-	return slices.ContainsFunc(s.Objects, in) ||
-		slices.ContainsFunc(s.Failed, func(p *loader.Opening) bool { return slices.ContainsFunc(p.Brought, in) }) ||
-		slices.ContainsFunc(s.Audits, func(a *loader.Load) bool { return slices.ContainsFunc(a.Objects, in) })
-}
-
 // Likely returns a filter for the names among an object's constants that are worth following. These are the driver's
 // and the toolkit's, those that the object is meant to open, and all whole strings of the file itself. What a library
 // such as libc.so.6 may open, and what the driver opens of its own, is followed only if all is set.
