@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/process"
@@ -70,9 +72,21 @@ func (k *Modules) Behind(l *loader.Loader, file string, through Through) process
 	return t
 }
 
-// unames is what uname -m says on machines (arch/*/Makefile of Linux, UTS_MACHINE).
-var unames = map[elf.Machine]string{elf.EM_X86_64: "x86_64", elf.EM_386: "i686", elf.EM_AARCH64: "aarch64",
-	elf.EM_ARM: "armv7l", elf.EM_PPC64: "ppc64le", elf.EM_RISCV: "riscv64"}
+// uname returns what uname -m says: of the running kernel, or of the one that a root is for, as far as its shell tells
+// (UTS_MACHINE in arch/*/Makefile of Linux). Of a shell of 32 bits the kernel is not known.
+func uname(l *loader.Loader) string {
+	if l.Host("") == "" {
+		var of unix.Utsname
+		if unix.Uname(&of) != nil {
+			return ""
+		}
+		return unix.ByteSliceToString(of.Machine[:])
+	}
+	if shell := l.Files().Open("/bin/sh"); shell.ELF != nil {
+		return map[elf.Machine]string{elf.EM_X86_64: "x86_64", elf.EM_AARCH64: "aarch64", elf.EM_PPC64: "ppc64le"}[shell.ELF.Machine]
+	}
+	return ""
+}
 
 // started is Behind without what a script imports.
 func started(l *loader.Loader, file string, through Through) process.Start {
@@ -107,12 +121,7 @@ func started(l *loader.Loader, file string, through Through) process.Start {
 				_, _, err := l.Files().Resolve(l.Absolute(file))
 				return err == nil && l.Files().IsDir(l.Absolute(file)), err == nil
 			},
-			Machine: func() string {
-				if shell := l.Files().Open("/bin/sh"); shell.ELF != nil {
-					return unames[shell.ELF.Machine]
-				}
-				return ""
-			}}
+			Machine: func() string { return uname(l) }}
 		w, python := readWrapper(l, at, through)
 		if w.Program == "" {
 			break

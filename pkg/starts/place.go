@@ -105,7 +105,7 @@ func PlaceOf(ctx context.Context, l *loader.Loader, file string) (*Place, error)
 		case p.imports(is):
 			t.kind = module
 		default: // the driver's own, as a compat package has them, are opened by what asks for them
-			return t, asks(is) && !driver.Provides(path.Base(at)) && !driver.Provides(is.Soname)
+			return t, !driver.Provides(path.Base(at)) && !driver.Provides(is.Soname) && asks(is)
 		}
 		return t, true
 	}

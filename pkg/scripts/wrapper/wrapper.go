@@ -602,7 +602,7 @@ func (sh *shell) substitute(text string) string {
 		if len(args) == 0 {
 			return unknown
 		}
-		if name := sh.uname(words); name != "" {
+		if name := sh.uname(words); name != "" && end == 0 {
 			return name
 		}
 		arg := path.Join(dir, ".")

@@ -150,6 +150,8 @@ func TestWrappedUnsure(t *testing.T) {
 		"if [ \"$X\" = a ]; then\n/a \"$@\"\nelse\n/b \"$@\"\nfi":                    "/b map[] [the program]",
 		"if [ \"$(uname -m)\" = a ]; then\nexec /a\nfi\nexec /b":                     "/b map[] [the program]",
 		"case $X in\na) exec /a;;\nesac\ncase b in\n*) exec /b;;\nesac":              "/b map[] [the program]",
+		"exec \"/p-$(uname -s | tr A-Z a-z)\" \"$@\"":                                " map[] [the program]",
+		"exec \"/p-$(uname -s || echo x)\" \"$@\"":                                   " map[] [the program]",
 		"/a \"$@\"\n/b \"$@\"":                            "/b map[] []",
 		". /etc/profile\nexec /p":                         "/p map[] [the environment]",
 		"eval \"$(setup)\"\n/p \"$@\"":                    "/p map[] [the environment]",
