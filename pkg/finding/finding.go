@@ -76,6 +76,9 @@ func (f Finding) Strictly(strict bool) Finding {
 	return f
 }
 
+// Missing reports whether an id is that of a library that is not found, for the file itself or what it loads.
+func Missing(id string) bool { return id == Unresolved || id == UnresolvedIndirect }
+
 // OfTheLoad reports whether a finding is about what is loaded.
 func (f *Finding) OfTheLoad() bool { return slices.Contains(ofTheLoad, f.ID) }
 

@@ -329,14 +329,10 @@ type lacking struct {
 	names, files []string
 }
 
-// fewMissing is how many findings of such a kind are on the screen each by itself.
-const fewMissing = 3
-
 // missing says of which kind a finding is; ok is false if it is of none, and if all are to be shown.
 func (r *auditing) missing(f *finding.Finding) (m missing, ok bool) {
 	return missing{f.Severity, f.Part && f.ID == finding.Unresolved && f.Severity == finding.Warning},
-		(f.ID == finding.Unresolved || f.ID == finding.UnresolvedIndirect) && f.Severity != finding.Note && !f.Accepted &&
-			!r.Verbose
+		finding.Missing(f.ID) && f.Severity != finding.Note && !f.Accepted && !r.Verbose
 }
 
 // end prints the findings, those that are alike as one. Of many missing libraries it prints the names.
@@ -357,7 +353,7 @@ func (r *auditing) end(all *session.Summary, _ int) (any, string) {
 	}
 	for _, m := range []missing{{finding.Warning, true}, {finding.Warning, false}, {finding.Error, false}} {
 		l := lacks[m]
-		if l == nil || !m.part && l.findings <= fewMissing {
+		if l == nil || !m.part && l.findings <= session.FewLacking {
 			delete(lacks, m)
 			continue
 		}

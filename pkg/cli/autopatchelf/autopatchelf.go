@@ -650,12 +650,9 @@ func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plan
 	return err
 }
 
-// fewMissing is how many missing libraries have lines of their own.
-const fewMissing = 3
-
 // tellMissing says which libraries are missing, what for, and below those that are alike what helps with each.
 func (a *autoPatchelf) tellMissing(level logrus.Level, all ...missingReport) {
-	if len(all) > fewMissing && a.settings.Mode.ByHand() && !a.Verbose {
+	if len(all) > session.FewLacking && a.settings.Mode.ByHand() && !a.Verbose {
 		var names, files []string
 		for i := range all {
 			names, files = append(names, all[i].Name), remedy.Union(files, all[i].NeededBy)

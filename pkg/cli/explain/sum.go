@@ -184,7 +184,7 @@ func writeSum(w *bytes.Buffer, name string, below func(string) string, sum *plac
 			text = before + "\x00" + strings.ReplaceAll(rest, name, "it")
 		}
 		kind := text
-		if f.ID == finding.Unresolved || f.ID == finding.UnresolvedIndirect {
+		if finding.Missing(f.ID) {
 			kind = finding.Unresolved // whoever lacks it
 		}
 		wrong = collect(wrong, string(f.Severity)+kind, string(f.Severity)+": "+text, hue, name, f.Of, f.Remedy)

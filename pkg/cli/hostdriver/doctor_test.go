@@ -11,10 +11,20 @@ import (
 	"cuda-runpath/tests/tinyelf"
 )
 
+// withNodes makes a tree that has the driver's device nodes, which everybody may use.
+func withNodes(t *testing.T, tree hosttest.Tree) string {
+	root := tree.With(hosttest.Tree{"dev/nvidiactl": "(device)", "dev/nvidia0": "(device)", "dev/nvidia-uvm": "(device)"}).Make(t)
+	for _, node := range []string{"nvidiactl", "nvidia0", "nvidia-uvm"} {
+		if err := os.Chmod(filepath.Join(root, "dev", node), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
 // doctor has three sentences; its status is 1 for one of them alone.
 func TestThreeSentences(t *testing.T) {
 	interp := hosttest.Tree{"lib64/ld-linux-x86-64.so.2": hosttest.Lib("ld-linux-x86-64.so.2"), "usr/lib64/libc.so.6": hosttest.Lib("libc.so.6"),
-		"dev/nvidiactl": "(device)", "dev/nvidia0": "(device)", "dev/nvidia-uvm": "(device)",
 		"app": tinyelf.Object{Interp: "/lib64/ld-linux-x86-64.so.2"}.With(elf.DT_RUNPATH, "/opt/mine").Needs("libcuda.so.1", "libc.so.6")}
 	for name, c := range map[string]struct {
 		files       hosttest.Tree
@@ -25,12 +35,7 @@ func TestThreeSentences(t *testing.T) {
 		"cannot":    {hosttest.Loaded("535.1.2"), 1, "false", "/app cannot work here as it is: see the lines marked BAD."},
 		"not known": {hosttest.Tree{"opt/mine/libcuda.so.1": hosttest.Lib("libcuda.so.1")}.With(hosttest.Loaded("535.1.2")), 0, "null", "It is not known whether /app works here, because /opt/mine/libcuda.so.1, which the program finds, may be of another version than the kernel module."},
 	} {
-		tree := interp.With(c.files).Make(t)
-		for _, node := range []string{"nvidiactl", "nvidia0", "nvidia-uvm"} {
-			if err := os.Chmod(filepath.Join(tree, "dev", node), 0o666); err != nil {
-				t.Fatal(err)
-			}
-		}
+		tree := withNodes(t, interp.With(c.files))
 		if status, said := runs("doctor", "--root", tree, "/app"); status != c.status || !strings.HasSuffix(said, "\n"+c.says+"\n") {
 			t.Errorf("%s: status %d, %s", name, status, said)
 		}
@@ -42,9 +47,8 @@ func TestThreeSentences(t *testing.T) {
 
 // A sentence on a directory is one on all that it starts: where one of them is not known, nor is it.
 func TestDirectoryWithAnUnknownStart(t *testing.T) {
-	node := hosttest.Tree{"dev/nvidiactl": "(device)", "dev/nvidia0": "(device)", "dev/nvidia-uvm": "(device)"}
 	program := tinyelf.Object{Interp: "/lib64/ld-linux-x86-64.so.2"}.Needs("libc.so.6")
-	tree := hosttest.Core("opt/mine", "535.1.2").With(hosttest.Loaded("535.1.2")).With(node).With(hosttest.Tree{
+	tree := hosttest.Core("opt/mine", "535.1.2").With(hosttest.Loaded("535.1.2")).With(hosttest.Tree{
 		"lib64/ld-linux-x86-64.so.2": hosttest.Lib("ld-linux-x86-64.so.2"), "usr/lib64/libc.so.6": hosttest.Lib("libc.so.6"),
 		"d/app": program.With(elf.DT_RUNPATH, "/opt/mine").Needs("libcuda.so.1"), "d/tool": program, "bin/sh": program})
 	for i, want := range []string{
@@ -57,12 +61,7 @@ func TestDirectoryWithAnUnknownStart(t *testing.T) {
 				tree[more] = tree["d/1"]
 			}
 		}
-		root := tree.Make(t)
-		for _, name := range []string{"nvidiactl", "nvidia0", "nvidia-uvm"} {
-			if err := os.Chmod(filepath.Join(root, "dev", name), 0o666); err != nil {
-				t.Fatal(err)
-			}
-		}
+		root := withNodes(t, tree)
 		if status, said := runs("doctor", "--root", root, "/d"); status != 0 || !strings.HasSuffix(said, "\n"+want+"\n") {
 			t.Errorf("status %d, %s\nwant %s", status, said, want)
 		}

@@ -218,6 +218,9 @@ func Unreached(names []string) string {
 	return Lacking(names, "modules that no import of their packages reaches")
 }
 
+// FewLacking is how many missing libraries are on a screen each by itself; of more, [Lacking] says the names.
+const FewLacking = 3
+
 // Lacking says in a line which libraries are missing, and for what.
 func Lacking(names []string, of string) string {
 	return fmt.Sprintf("%s for %s: %s (-v names these, and what helps)",

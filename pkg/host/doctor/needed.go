@@ -51,7 +51,7 @@ func (d *Diagnosis) Needed() (lines []*Line, good, notes int) {
 				lacks := strings.LastIndex(rest, " ") + 1
 				name, key = name+" ("+rest[lacks:]+")", rest[:lacks]
 			}
-			if f.Kind == finding.Unresolved || f.Kind == finding.UnresolvedIndirect {
+			if finding.Missing(f.Kind) {
 				name, key = f.Library, finding.Unresolved+string(f.Verdict) // whoever lacks it
 			}
 		}

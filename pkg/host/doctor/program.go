@@ -78,7 +78,7 @@ func (h *Doctor) checkProgram(d *Diagnosis, its *explain.Case, drv *host.Driver,
 		case c.Driver, c.ID == finding.UnknownStart,
 			c.Severity == finding.Note && c.ID != finding.UnreadNote && c.ID != finding.OpenFails:
 			continue
-		case c.ID == finding.Unresolved, c.ID == finding.UnresolvedIndirect:
+		case finding.Missing(c.ID):
 			fix = fix.And("; where it is looked for: " + remedy.Quote("runpath", "explain", program))
 		case slices.Contains(finding.OfNotes, c.ID):
 			about = "resolution note"
